@@ -9,7 +9,8 @@ set -eu
 cd "$(dirname "$0")/.."
 tries=${1:-20}
 runs=${2:-7}
-cargo build --quiet --release -p profiler-runtime-cli --bin profiler --example planted_change
+cargo build --quiet --release -p profiler-runtime-cli --bin profiler
+cargo build --quiet --release -p profiler-examples --example planted_change
 target=${CARGO_TARGET_DIR:-target}/release
 program=$target/examples/planted_change
 folder=$(mktemp -d)

@@ -30,6 +30,7 @@ use profiler_examples::digits::{Digits, PIXELS, SIDE};
 use profiler_examples::model::{self, Model, Outcome};
 use profiler_examples::network::Network;
 use profiler_examples::random::Random;
+use profiler_runtime::log::trace_handler;
 use profiler_runtime::{
     Profile, ScalarLogger, Schedule, TensorBoardLogger, Trace, cuda, measure_execution_time,
     measure_execution_time_context, tensorboard_trace_handler,
@@ -141,7 +142,7 @@ fn record(options: &Options, run: &Path, board: &Arc<TensorBoardLogger>) -> Outc
         .on_trace_ready(move |trace: &Trace| trace.export_perfetto(&small))
         .on_trace_ready(move |trace: &Trace| trace.export_html(&page))
         .on_trace_ready(tensorboard_trace_handler(run))
-        .on_trace_ready(board.trace_handler())
+        .on_trace_ready(trace_handler(board))
         .start()?;
     Ok(profile)
 }

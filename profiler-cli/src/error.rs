@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use profiler_runtime::report::ExportError;
+use profiler_report::ExportError;
 
 use crate::exit::{Exit, USAGE};
 use crate::input::InputError;

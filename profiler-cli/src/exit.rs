@@ -1,9 +1,5 @@
 //! The exit status: one meaning per number, for all commands.
 
-use std::process::ExitCode;
-
-use crate::error::Error;
-
 /// The status of a command line that is not valid.
 pub(crate) const USAGE: u8 = 3;
 
@@ -26,18 +22,4 @@ impl Exit {
             Self::Unclear => 2,
         }
     }
-}
-
-/// Prints the error, if there is one, and returns the exit status.
-pub(crate) fn report(result: Result<Exit, Error>) -> ExitCode {
-    let code = match result {
-        Ok(exit) => exit.code(),
-        // Nothing reads the output any more, as in `… | head`.
-        Err(Error::OutputClosed) => Exit::Done.code(),
-        Err(error) => {
-            crate::output::complain(&error);
-            error.code()
-        }
-    };
-    code.into()
 }

@@ -15,7 +15,6 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod arguments;
 mod budget;
 mod commands;
 mod compare;
@@ -23,9 +22,10 @@ mod error;
 mod exit;
 #[doc(hidden)]
 pub mod input;
+mod lanes;
 mod output;
+mod printable;
 mod progress;
-mod similar;
 mod staging;
 
 use std::ffi::OsString;
@@ -33,7 +33,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use self::arguments::Arguments;
+use self::commands::Arguments;
+use self::error::Error;
 use self::exit::{Exit, USAGE};
 
 /// Runs the program with the arguments of a command line, the first of which is the name of the program. Returns the exit
@@ -49,19 +50,22 @@ where
     I: IntoIterator<Item = A>,
     A: Into<OsString> + Clone,
 {
-    match Arguments::try_parse_from(arguments) {
-        Ok(arguments) => exit::report(arguments.command.run()),
-        Err(refused) => {
-            // Help and the version are answers, and go to standard output.
-            let code = if refused.use_stderr() {
-                USAGE
-            } else {
-                Exit::Done.code()
-            };
-            match refused.print() {
-                Ok(()) => code.into(),
-                Err(_) => Exit::Unclear.code().into(),
+    let code = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => match arguments.command.run() {
+            Ok(exit) => exit.code(),
+            // Nothing reads the output any more, as in `… | head`.
+            Err(Error::OutputClosed) => Exit::Done.code(),
+            Err(error) => {
+                output::complain(&error);
+                error.code()
             }
-        }
-    }
+        },
+        Err(refused) => match refused.print() {
+            Ok(()) if refused.use_stderr() => USAGE,
+            // Help and the version are answers, and went to standard output.
+            Ok(()) => Exit::Done.code(),
+            Err(_) => Exit::Unclear.code(),
+        },
+    };
+    code.into()
 }

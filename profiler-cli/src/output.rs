@@ -1,9 +1,10 @@
 //! Standard output and standard error.
 
-use std::fmt::{self, Write as _};
+use std::fmt::{self, Display};
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
 use crate::error::Error;
+use crate::printable::printable;
 
 /// Standard output, buffered.
 pub(crate) struct Stdout(BufWriter<StdoutLock<'static>>);
@@ -20,7 +21,7 @@ impl Stdout {
 
     /// Writes a line without the control characters that a file may have brought.
     pub(crate) fn line(&mut self, line: fmt::Arguments<'_>) -> Result<(), Error> {
-        self.text(&one_line(line))?;
+        self.text(&printable(line))?;
         self.text("\n")
     }
 
@@ -37,38 +38,9 @@ fn failed(error: io::Error) -> Error {
     }
 }
 
-/// Prints an error as one line on standard error.
-pub(crate) fn complain(error: &Error) {
-    let line = one_line(format_args!("profiler: {error}"));
+/// Prints an error, or a note that the output has no place for, as one line on standard error.
+pub(crate) fn complain(what: &impl Display) {
+    let line = printable(format_args!("profiler: {what}"));
     // If standard error is closed, the exit status remains.
     let _ = writeln!(io::stderr(), "{line}");
-}
-
-/// Escapes control characters.
-pub(crate) fn printable(text: &str) -> String {
-    one_line(format_args!("{text}"))
-}
-
-/// Formats a message as one line: control characters, which names of files and functions may contain, are escaped.
-fn one_line(message: fmt::Arguments<'_>) -> String {
-    let mut line = String::new();
-    for character in message.to_string().chars() {
-        if character.is_control() {
-            let _ = write!(line, "{}", character.escape_default());
-        } else {
-            line.push(character);
-        }
-    }
-    line
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_is_one_line_without_control_characters() {
-        let line = one_line(format_args!("{}: é {}", "a\nb", "\u{1b}[2J\u{9b}"));
-        assert_eq!(line, "a\\nb: é \\u{1b}[2J\\u{9b}");
-    }
 }

@@ -3,6 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use crate::printable::printable;
+
 /// Work that ends sooner shows no progress.
 const QUIET: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(100);
@@ -21,7 +23,7 @@ impl Progress {
     /// Begins work of this many units; 0 if that is not known.
     pub(crate) fn new(what: &str, total: u64) -> Self {
         Self {
-            what: crate::output::printable(what),
+            what: printable(what),
             total,
             done: 0,
             next: io::stderr().is_terminal().then(|| Instant::now() + QUIET),

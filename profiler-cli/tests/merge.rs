@@ -2,18 +2,22 @@
 
 mod support;
 
-use profiler_runtime::report::{Slice, SliceKind, SliceName, Timeline, Track, TrackKind};
+use profiler_report::{Slice, SliceKind, SliceName, Timeline, Track, TrackKind};
 use support::{Folder, profiler};
 
 const STEP_NS: i64 = 10_000_000;
 
 /// A rank whose clock is ahead, and which begins each collective late. It ends on all ranks at one time.
 fn rank(rank: u64, ahead_ns: i64, late_ns: i64) -> Timeline {
-    let mut line = Timeline::default();
-    line.start_unix_ns = 1_700_000_000_000_000_000 + ahead_ns;
+    let mut line = Timeline {
+        start_unix_ns: 1_700_000_000_000_000_000 + ahead_ns,
+        ..Timeline::default()
+    };
     for text in ["train::step", "ncclDevKernel_AllReduce_Sum_f32"] {
-        let mut name = SliceName::default();
-        name.text = text.into();
+        let name = SliceName {
+            text: text.into(),
+            ..SliceName::default()
+        };
         line.names.push(name);
     }
     for (kind, id) in [(TrackKind::HostThread, 1), (TrackKind::GpuStream, 7)] {
@@ -29,8 +33,10 @@ fn rank(rank: u64, ahead_ns: i64, late_ns: i64) -> Timeline {
         (scope.start_ns, scope.duration_ns, scope.self_ns) =
             (start, STEP_NS - 1_000, STEP_NS - 1_000);
         line.slices.push(scope);
-        let mut kernel = Slice::default();
-        kernel.kind = SliceKind::GpuWork;
+        let mut kernel = Slice {
+            kind: SliceKind::GpuWork,
+            ..Slice::default()
+        };
         (kernel.track, kernel.name, kernel.parent) = (1, 1, Some(number));
         kernel.start_ns = start + 5_000_000 + late_ns;
         kernel.duration_ns = 2_000_000 - late_ns;
@@ -125,7 +131,7 @@ fn ranks_that_cannot_be_aligned_are_refused_in_one_line_and_nothing_is_written()
     later.slices.retain(|slice| slice.parent.is_none());
     let later = write(&folder, "later.json", &later);
     let same = write(&folder, "same.json", &rank(0, 0, 0));
-    let summary = profiler_runtime::report::Summary::default().to_json();
+    let summary = profiler_report::Summary::default().to_json();
     let summary = folder.file("summary.json", summary.as_bytes());
     for (other, reason) in [
         (&later, "later.json: begins 59.9 s after "),

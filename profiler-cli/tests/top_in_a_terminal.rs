@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use profiler_runtime::report::{Row, Summary};
+use profiler_report::{Row, Summary};
 use support::Folder;
 
 const FILE: &str = "live.json";
@@ -96,13 +96,17 @@ impl Drop for Terminal {
 }
 
 fn write(folder: &Folder) {
-    let mut summary = Summary::default();
-    summary.wall_ns = 2e9;
-    summary.interval_ns = Some(1e9);
-    let mut row = Row::default();
-    "model::forward".clone_into(&mut row.name);
-    row.calls = 7;
-    summary.rows.push(row);
+    let row = Row {
+        name: "model::forward".to_owned(),
+        calls: 7,
+        ..Row::default()
+    };
+    let summary = Summary {
+        wall_ns: 2e9,
+        interval_ns: Some(1e9),
+        rows: vec![row],
+        ..Summary::default()
+    };
     folder.file(FILE, summary.to_json().as_bytes());
 }
 

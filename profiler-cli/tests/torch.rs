@@ -65,6 +65,30 @@ fn the_report_has_the_numbers_of_pytorch() {
 }
 
 #[test]
+fn a_key_that_no_row_has_hides_no_row_that_takes_long() {
+    let hottest = expected().into_iter().max_by_key(|(_, (_, _, own))| *own);
+    let hottest = hottest.expect("the trace has functions").0;
+    let by_cuda = ["report", TRACE, "--sort", "self_cuda_time_total"];
+    let note = "sorted by self_cpu_time_total: no row has self_cuda_time_total";
+
+    let run = profiler(&[&by_cuda[..], &["--row-limit", "1"]].concat());
+    assert!(
+        run.stdout.contains(&hottest) && run.stdout.contains(note),
+        "{}",
+        run.stdout
+    );
+    let run = profiler(&[&by_cuda[..], &["--format", "csv"]].concat());
+    let first = run.stdout.lines().nth(1).expect("a row");
+    assert!(
+        first.contains(&hottest) && run.stderr.contains(note),
+        "{first}{}",
+        run.stderr
+    );
+    let run = profiler(&[&by_cuda[..], &["--format", "json"]].concat());
+    assert_eq!(json(&run.stdout)["notes"][0], note);
+}
+
+#[test]
 fn the_table_is_sorted_limited_and_restricted() {
     let table = |arguments: &[&str]| {
         let arguments: Vec<&str> = ["report", TRACE, "--width", "150"]

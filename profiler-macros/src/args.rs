@@ -8,16 +8,7 @@ use syn::{Expr, Ident, LitStr, Path, Token};
 
 use crate::errors::Errors;
 use crate::keys::{self, Key};
-use crate::values;
-
-/// The name of a call site's measurements.
-#[derive(Clone)]
-pub(crate) enum Name {
-    /// A string literal.
-    Literal(LitStr),
-    /// Any other constant expression.
-    Const(Box<Expr>),
-}
+use crate::values::{self, Name};
 
 /// The arguments of one attribute, or those of a section after its name.
 #[derive(Clone, Default)]

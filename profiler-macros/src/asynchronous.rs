@@ -10,10 +10,9 @@ use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree
 use quote::{quote, quote_spanned};
 
 use crate::args::Args;
-use crate::function;
 use crate::futures;
 use crate::item::{self, Angles, Head};
-use crate::site::SiteCode;
+use crate::site::{SiteCode, before_items};
 
 /// Returns the body of a measured `async fn`. Removes `mut` from the parameters that the body binds
 /// again.
@@ -39,7 +38,7 @@ pub(crate) fn measured(
         quote_spanned!(span=> if false { return #never; };)
     });
     let trees: Vec<TokenTree> = statements.clone().into_iter().collect();
-    let divider = function::before_items(&trees);
+    let divider = before_items(&trees);
     let inside = quote!(#arguments #pinned #divider #statements);
     let mut block = Group::new(Delimiter::Brace, inside);
     block.set_span(braces);

@@ -1,13 +1,12 @@
 //! The expansion of a function.
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
-use quote::quote_spanned;
+use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 
 use crate::args::Args;
 use crate::asynchronous;
 use crate::futures;
 use crate::item::{self, Head};
-use crate::site::{Runtime, SiteCode};
+use crate::site::{Runtime, SiteCode, before_items};
 
 /// A function with a body, which is kept apart from the tokens before it.
 pub(crate) struct Function {
@@ -91,42 +90,6 @@ impl Function {
             .into_iter()
             .chain([TokenTree::Group(body)])
             .collect()
-    }
-}
-
-/// Returns an empty item that separates a generated statement from the user's, if there are items
-/// among the user's.
-///
-/// Else `clippy::items_after_statements` would report the user's items. The lint stops at the first
-/// item that comes from a macro expansion.
-pub(crate) fn before_items(statements: &[TokenTree]) -> Option<TokenStream> {
-    let mut may_begin = true;
-    let has_items = statements.iter().any(|tree| {
-        let here = may_begin;
-        // An item begins after a block, an attribute, a qualifier or a `;`, and so does each statement. The words of
-        // expressions mostly follow another mark: to make a string of each of them would take longer.
-        may_begin = match tree {
-            TokenTree::Punct(mark) => mark.as_char() == ';',
-            _ => true,
-        };
-        match tree {
-            TokenTree::Ident(word) => here && begins_item(&word.to_string()),
-            _ => false,
-        }
-    });
-    has_items.then(|| quote_spanned!(Span::mixed_site()=> use {};))
-}
-
-/// Returns `true` for the keywords that items begin with.
-// By their lengths first: compilers run macros without optimization.
-fn begins_item(word: &str) -> bool {
-    match word.len() {
-        2 => word == "fn",
-        3 => word == "mod" || word == "use",
-        4 => word == "enum" || word == "impl" || word == "type",
-        5 => word == "const" || word == "trait" || word == "union",
-        6 => word == "extern" || word == "static" || word == "struct",
-        _ => false,
     }
 }
 

@@ -8,9 +8,8 @@ use syn::{
     GenericArgument, Path, PathArguments, PathSegment, Token, Type, TypeInfer, TypeParamBound,
 };
 
-use crate::function;
 use crate::item::{self, Head};
-use crate::site::{BuilderUse, SiteCode};
+use crate::site::{BuilderUse, SiteCode, before_items};
 use crate::tail::{self, AsyncBlock, Tail};
 
 /// The form in which a function returns its future.
@@ -215,7 +214,7 @@ fn in_place(site: &SiteCode, tail: &Tail, statements: &[TokenTree]) -> TokenStre
         None => (site.builder(BuilderUse::Task), site.task()),
     };
     tokens.extend(builder);
-    tokens.extend(function::before_items(before));
+    tokens.extend(before_items(before));
     tokens.extend(before.iter().cloned());
     let future: TokenStream = match &tail.boxed {
         Some(parentheses) => parentheses.stream(),

@@ -53,9 +53,10 @@
 //!
 //! With arguments such as `stream` and `log`, the expansion first creates a scope builder, and
 //! `builder.task()` replaces `SITE.task(…)`. The arguments are evaluated between the two: the
-//! stream only if the call is measured and a CUDA driver is loaded, the shapes only in an active
+//! stream only if the call is measured and there is a CUDA driver, the shapes only in an active
 //! window of a session that records shapes, the parent only if the call is measured, the others
-//! only if the call is logged.
+//! only if the call is logged, and the step also if a tool gets ranges. With a stream alone,
+//! `SITE.begin_on_stream(…)` creates a smaller builder.
 //!
 //! ```text
 //! let __profiler_scope = {

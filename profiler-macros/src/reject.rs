@@ -1,4 +1,4 @@
-//! Reports items that cannot be measured, and says what to do instead.
+//! Decides whether an item can be measured: passes it on to be expanded, or reports why not, and what to do instead.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 

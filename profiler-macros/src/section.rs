@@ -7,12 +7,12 @@ use syn::parse::{ParseStream, Parser};
 use syn::{Expr, Lit, LitStr, Path, Token};
 
 use crate::STRIP;
-use crate::args::{Args, Name};
+use crate::args::Args;
 use crate::errors::Errors;
 use crate::item;
 use crate::keys::SECTION;
 use crate::site::{BuilderUse, Runtime, SiteCode};
-use crate::values;
+use crate::values::{self, Name};
 
 /// The name of a section.
 enum SectionName {

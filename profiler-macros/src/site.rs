@@ -1,5 +1,5 @@
 //! Generates the code that every measured function and section begins with: the declaration of its
-//! call site, and the code that opens a scope on it.
+//! call site, the code that opens a scope on it, and what keeps that apart from the user's.
 //!
 //! Local variables are hygienic, items are not. The user's code therefore stays outside of the
 //! block that declares the items.
@@ -9,8 +9,8 @@ use quote::{ToTokens, quote_spanned};
 use syn::Path;
 use syn::spanned::Spanned;
 
-use crate::args::{Args, Name};
-use crate::values::{is_closure, is_place};
+use crate::args::Args;
+use crate::values::{Name, is_closure, is_place};
 
 /// The path of the runtime crate. Its tokens are the path of the runtime's private module, which
 /// the expansion uses.
@@ -349,5 +349,41 @@ impl SiteCode<'_> {
             .as_ref()
             .map(|step| quote_spanned!(span=> if __profiler_builder.wants_step() { __profiler_builder.step(#step); }));
         quote_spanned!(span=> #log #step)
+    }
+}
+
+/// Returns an empty item that separates a generated statement from the user's, if there are items
+/// among the user's.
+///
+/// Else `clippy::items_after_statements` would report the user's items. The lint stops at the first
+/// item that comes from a macro expansion.
+pub(crate) fn before_items(statements: &[TokenTree]) -> Option<TokenStream> {
+    let mut may_begin = true;
+    let has_items = statements.iter().any(|tree| {
+        let here = may_begin;
+        // An item begins after a block, an attribute, a qualifier or a `;`, and so does each statement. The words of
+        // expressions mostly follow another mark: to make a string of each of them would take longer.
+        may_begin = match tree {
+            TokenTree::Punct(mark) => mark.as_char() == ';',
+            _ => true,
+        };
+        match tree {
+            TokenTree::Ident(word) => here && begins_item(&word.to_string()),
+            _ => false,
+        }
+    });
+    has_items.then(|| quote_spanned!(Span::mixed_site()=> use {};))
+}
+
+/// Returns `true` for the keywords that items begin with.
+// By their lengths first: compilers run macros without optimization.
+fn begins_item(word: &str) -> bool {
+    match word.len() {
+        2 => word == "fn",
+        3 => word == "mod" || word == "use",
+        4 => word == "enum" || word == "impl" || word == "type",
+        5 => word == "const" || word == "trait" || word == "union",
+        6 => word == "extern" || word == "static" || word == "struct",
+        _ => false,
     }
 }

@@ -5,8 +5,16 @@ use quote::ToTokens;
 use syn::parse::ParseStream;
 use syn::{Expr, Ident, Lit, LitStr, Path, Token, UnOp, token};
 
-use crate::args::Name;
 use crate::keys::Key;
+
+/// The name of a call site's measurements.
+#[derive(Clone)]
+pub(crate) enum Name {
+    /// A string literal.
+    Literal(LitStr),
+    /// Any other constant expression.
+    Const(Box<Expr>),
+}
 
 /// Returns `true` at the end of an argument.
 pub(crate) fn ends(input: ParseStream) -> bool {

@@ -65,20 +65,15 @@
 //!
 //! # Features
 //!
-//! - `cuda` (default): GPU times. The driver is searched for when the program runs. Has no effect on WebAssembly.
+//! - `cuda` (default): GPU times; the kernels, copies and fills inside of scopes, by name
+//!   ([`ProfileBuilder::kernels`](session::ProfileBuilder::kernels), `PROFILER_KERNELS`); samples of power, energy, clocks,
+//!   temperature and load ([`Builder::gpu_samples`], `PROFILER_GPU_SAMPLES`); calls as ranges in tools that understand NVTX,
+//!   such as Nsight Systems. The libraries are searched for when the program runs. Has no effect on WebAssembly.
 //! - `cudarc-0_19` (default): accepts streams and contexts of cudarc 0.19 as streams.
-//! - `cupti` (default): with `session`, the kernels, copies, fills and waits inside of scopes, by name
-//!   ([`ProfileBuilder::kernels`](session::ProfileBuilder::kernels), `PROFILER_KERNELS`). CUPTI is searched for when a
-//!   session records.
 //! - `export` (default): summaries and windows as files for pstats, SnakeViz, pprof, speedscope and flame graphs, and as a
 //!   page.
-//! - `nvml` (default): samples of power, energy, clocks, temperature and load of the GPUs, if they are asked for
-//!   ([`Builder::gpu_samples`], `PROFILER_GPU_SAMPLES`). NVML is searched for when the program runs.
-//! - `nvtx` (default): calls as ranges in tools that understand NVTX, such as Nsight Systems.
-//! - `session` (default): [`Profile`], which records windows of a run, and [`Trace`], one of these windows.
-//! - `tensorboard` (default): [`TensorBoardLogger`].
 //! - `terminal` (default): tables as wide as the terminal.
-//! - `trace` (default): `session`, and traces as files for Perfetto, TensorBoard's trace plugin and HTA.
+//! - `trace` (default): windows as files for Perfetto, TensorBoard's trace plugin and HTA, and `PROFILER_TRACE`.
 //! - `serde`: summaries, rows, call edges and traces implement the traits of serde.
 //! - `tensorboard-rs`: accepts the writer of the crate of that name as a logger.
 //! - `tracing-layer`: `ProfilerLayer`, which measures the spans of `tracing`, those of other crates too.
@@ -86,7 +81,7 @@
 //!   and do nothing. The feature applies to the whole build, whichever crate enables it. The compiler may warn about
 //!   items that only attribute arguments use (`log = board.clone()`).
 //!
-//! Without the default features, statistics, summaries and loggers remain, and 13 other crates are built instead of 24.
+//! Without the default features, statistics, summaries, windows and loggers remain, and 18 other crates are built instead of 29.
 //!
 //! # Platforms
 //!
@@ -114,64 +109,44 @@
 // Modules have items that only traces and NVIDIA's libraries for tools use, which WebAssembly does not have. Builds with
 // all of them find the code that is dead.
 #![cfg_attr(
-    any(
-        not(all(
-            feature = "cupti",
-            feature = "nvml",
-            feature = "nvtx",
-            feature = "trace"
-        )),
-        target_family = "wasm"
-    ),
+    any(not(all(feature = "cuda", feature = "trace")), target_family = "wasm"),
     allow(dead_code, unused_imports, unreachable_pub)
 )]
 
-mod background;
 mod clock;
 mod collect;
 mod config;
 pub mod cuda;
-#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
-mod demangle;
-mod diagnostics;
-mod gpu_sample;
-mod gpu_work;
+#[cfg(all(test, unix, not(miri)))]
+#[path = "../../crates/host/src/process/fork_and.rs"]
+mod fork_and;
+#[cfg(test)]
+#[path = "../../crates/report/src/golden.rs"]
+mod golden;
 mod local;
 pub mod log;
+mod log_record;
+mod losses;
+mod snapshot;
 // Its examples leave out code, so they are no tests.
 #[cfg(all(doc, not(doctest)))]
 pub mod manual;
 mod memory;
 mod name;
 mod own_cost;
-mod process;
-#[cfg(any(feature = "export", feature = "tensorboard"))]
-#[cfg_attr(
-    not(all(feature = "export", feature = "tensorboard")),
-    allow(dead_code, reason = "no format has fields of all kinds")
-)]
-mod protobuf;
 pub mod report;
 mod scope;
-#[cfg(feature = "session")]
-pub mod session;
-#[cfg(not(feature = "session"))]
-#[path = "session/off.rs"]
 pub mod session;
 mod site;
 mod startup;
 mod stats;
 mod step;
-mod stream_key;
 mod switch;
-mod sync;
 #[cfg(feature = "tracing-layer")]
 mod tracing_layer;
 
-#[cfg(feature = "session")]
 pub use config::Schedule;
-pub use config::{Backend, SummaryFileError, SummaryTarget};
-#[cfg(feature = "tensorboard")]
+pub use config::{Backend, SummaryTarget};
 pub use log::TensorBoardLogger;
 #[cfg(feature = "tensorboard-rs")]
 pub use log::TensorBoardRsLogger;
@@ -208,14 +183,16 @@ pub use memory::ProfilerAllocator;
 /// ```
 pub use profiler_macros::measure_execution_time;
 pub use profiler_macros::measured;
+#[doc(inline)]
+pub use profiler_report::SummaryFileError;
+pub use report::Summary;
 #[cfg(feature = "trace")]
 pub use report::tensorboard_trace_handler;
-pub use report::{Summary, summary};
 pub use scope::future::Measured;
 pub use scope::handle::{Entered, Handle};
-#[cfg(feature = "session")]
 pub use session::{Activity, Profile, Trace};
 pub use site::MeasureFuture;
+pub use snapshot::summary;
 pub use startup::{
     Builder, FlushReport, InitError, ProfilerGuard, builder, flush, init, is_enabled, pause,
     set_enabled, step,
@@ -349,7 +326,6 @@ pub mod __private {
 
     pub use crate::config::{VARIABLES, Variable};
     pub use crate::local::blocks_made;
-    pub use crate::log::into_logger::{CalledOnAnotherThread, LoggerInPlace};
     pub use crate::scope::boxed::{BoxedFuture, call_once, measure_boxed};
     pub use crate::scope::builder::ScopeBuilder;
     pub use crate::scope::future::{
@@ -363,6 +339,7 @@ pub mod __private {
         no_scope, wants_name,
     };
     pub use crate::stats::cells_made;
+    pub use profiler_log::{CalledOnAnotherThread, LoggerInPlace};
 
     /// `bool` under a name that the program cannot shadow where the macro is used.
     pub type Bool = bool;

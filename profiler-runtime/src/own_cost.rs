@@ -3,8 +3,9 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use profiler_host::process::thread;
+
 use crate::clock::clock;
-use crate::process::thread;
 
 /// The processor time of background threads, in nanoseconds.
 static BACKGROUND: AtomicU64 = AtomicU64::new(0);

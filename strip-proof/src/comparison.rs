@@ -5,6 +5,16 @@ use std::fmt;
 
 use crate::assembly::{Assembly, Function};
 
+/// The crates that a stripped build must not mention.
+const CRATES: [&str; 6] = [
+    "profiler_runtime",
+    "profiler_macros",
+    "profiler_report",
+    "profiler_log",
+    "profiler_host",
+    "profiler_cuda_sys",
+];
+
 /// The result of comparing a function with its twin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -117,10 +127,9 @@ impl<'a> Comparison<'a> {
         };
         Self {
             pairs: paths.into_iter().map(pair).collect(),
-            leftovers: annotated
-                .mentions_of("profiler_runtime")
+            leftovers: CRATES
                 .into_iter()
-                .chain(annotated.mentions_of("profiler_macros"))
+                .flat_map(|name| annotated.mentions_of(name))
                 .collect(),
         }
     }

@@ -1,4 +1,4 @@
-//! Has the protocols' files take loom's atomics: see `profiler-runtime/src/sync/primitive.rs`.
+//! Has the protocols' files take loom's atomics: see `crates/host/src/sync/primitive.rs`.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,48 +1,57 @@
-//! The profiler's hand-made protocols under [loom](https://docs.rs/loom): the files of the runtime, with loom's
-//! atomics, locks and threads. Their tests stand beside them, in `mod loom_tests`.
+//! The profiler's hand-made protocols under [loom](https://docs.rs/loom): the files of `profiler-host` and of the runtime,
+//! with loom's atomics, locks and threads. Their tests stand beside them, in `mod loom_tests`.
 //!
-//! A file that is included here takes what threads share from `sync::primitive`, and imports nothing else of the
-//! runtime but what stands here.
+//! A file that is included here takes what threads share from `sync::primitive`, and imports nothing else of the two
+//! crates but what stands here.
 
 #![cfg(test)]
-#![allow(dead_code, reason = "each file is included whole")]
+#![allow(
+    dead_code,
+    missing_docs,
+    reason = "each file is included whole, and is documented in its crate"
+)]
 #![allow(
     clippy::inline_always,
-    reason = "as in the runtime, whose measured path depends on it"
+    clippy::len_without_is_empty,
+    clippy::new_without_default,
+    reason = "as in the two crates"
 )]
 
-#[path = "../../profiler-runtime/src/sync"]
-mod sync {
-    pub(crate) mod lock;
-    pub(crate) mod once;
-    pub(crate) mod padded;
-    pub(crate) mod primitive;
-    pub(crate) mod queue;
-    pub(crate) mod request;
-    pub(crate) mod ring;
-    pub(crate) mod rings;
-    pub(crate) mod wait;
+// The runtime's files import what follows from this crate.
+extern crate self as profiler_host;
 
-    pub(crate) use lock::Lock;
+#[path = "../../crates/host/src/sync"]
+pub mod sync {
+    pub mod lock;
+    pub mod once;
+    pub mod padded;
+    pub mod primitive;
+    pub mod queue;
+    pub mod request;
+    pub mod ring;
+    pub mod rings;
+    pub mod wait;
+
+    pub use lock::Lock;
 
     /// Does nothing: no model calls back into the profiler.
-    pub(crate) struct ReentrancyGuard;
+    pub struct ReentrancyGuard;
 
     impl ReentrancyGuard {
         #[allow(clippy::unnecessary_wraps, reason = "the runtime's may refuse")]
-        pub(crate) fn try_enter() -> Option<Self> {
+        pub fn try_enter() -> Option<Self> {
             Some(Self)
         }
     }
 }
 
-mod process {
-    pub(crate) mod platform {
-        pub(crate) use std::time::Instant;
+pub mod process {
+    pub mod platform {
+        pub use std::time::Instant;
     }
 
     /// Forks that a model pretends: it sets the generation, for all its threads.
-    pub(crate) mod fork {
+    pub mod fork {
         use std::cell::Cell;
 
         thread_local! {
@@ -50,13 +59,13 @@ mod process {
             static GENERATION: Cell<u32> = const { Cell::new(0) };
         }
 
-        pub(crate) fn watch() {}
+        pub fn watch() {}
 
-        pub(crate) fn generation() -> u32 {
+        pub fn generation() -> u32 {
             GENERATION.get()
         }
 
-        pub(crate) fn set_generation(generation: u32) {
+        pub fn set_generation(generation: u32) {
             GENERATION.set(generation);
         }
     }
@@ -87,6 +96,6 @@ mod stream {
 
 #[path = "../../profiler-runtime/src/cuda/resolver"]
 mod resolver {
-    pub(crate) mod exit_gate;
-    pub(crate) mod progress;
+    pub mod exit_gate;
+    pub mod progress;
 }

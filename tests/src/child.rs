@@ -25,6 +25,7 @@ pub fn again(dir: &Path) -> Command {
         .args(["-c", r#"trap '' XFSZ; exec "$0" "$@""#])
         .arg(test.get_program())
         .args(test.get_args())
+        .env(isolated::AGAIN, "1")
         .env(DIR, dir);
     command
 }

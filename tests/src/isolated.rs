@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// Tells a process which test it runs, as the test harness names it.
 const TEST: &str = "PROFILER_TESTS_TEST";
 
+/// Tells a process that the process of a test started it.
+pub const AGAIN: &str = "PROFILER_TESTS_AGAIN";
+
 /// The emulator that programs for another processor run in, with its arguments.
 const RUNNER: &str = "PROFILER_TESTS_RUNNER";
 
@@ -53,19 +56,26 @@ pub fn test_name() -> String {
 #[must_use]
 pub fn again() -> Command {
     let mut command = harness(&test_name());
-    command.arg("--test-threads=1");
+    command.arg("--test-threads=1").env(AGAIN, "1");
     command
+}
+
+/// Returns whether a test passes without being run, since nothing is measured. A process that it started is not asked: the
+/// question starts the profiler.
+#[must_use]
+pub fn is_unmeasured() -> bool {
+    env::var_os(AGAIN).is_none() && !crate::measuring()
 }
 
 /// Runs a test in another process and returns true, or returns false in that other process.
 ///
-/// `path` is the test's path with its crate.
+/// `path` is the test's path with its crate, and `variables` are those of the other process.
 ///
 /// # Panics
 ///
 /// Panics if the test fails there, is ended by a signal, does not end in time, or is not found.
 #[must_use]
-pub fn ran_elsewhere(path: &str) -> bool {
+pub fn ran_elsewhere(path: &str, variables: &[(&str, &str)]) -> bool {
     let name = path.split_once("::").map_or(path, |(_crate, name)| name);
     if env::var_os(TEST).is_some() {
         return false;
@@ -77,6 +87,7 @@ pub fn ran_elsewhere(path: &str) -> bool {
     command
         .arg("--test-threads=2")
         .env(TEST, name)
+        .envs(variables.iter().copied())
         .stdin(Stdio::null())
         .stdout(stdout.try_clone().expect("a file has a second handle"))
         .stderr(stderr.try_clone().expect("a file has a second handle"));

@@ -23,8 +23,10 @@ pub mod nvtx;
 pub mod poll;
 pub mod traces;
 
+use std::time::Duration;
+
 use profiler_runtime::report::{Row, Times};
-use profiler_runtime::summary;
+use profiler_runtime::{Profile, summary};
 
 /// Returns whether calls must be measured in this mode: not if profiling is compiled out, or `PROFILER_ENABLED` is 0.
 ///
@@ -51,6 +53,16 @@ pub fn measuring() -> bool {
 #[track_caller]
 pub fn if_measuring(count: u64) -> u64 {
     if measuring() { count } else { 0 }
+}
+
+/// Ends a session, and waits until its windows are there.
+#[track_caller]
+pub fn stop(profile: &Profile) {
+    profile.stop();
+    assert!(
+        profile.wait(Duration::from_secs(60)),
+        "the windows are there"
+    );
 }
 
 /// Returns the row of a name, empty where it was not called or nothing is measured.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use profiler_runtime::Trace;
 use profiler_runtime::report::{
-    KeyAverages, LaunchCategory, TensorBoardTraces, Timeline, Times, Track, TrackKind,
+    KeyAverages, LaunchCategory, Row, TensorBoardTraces, Timeline, Times, Track, TrackKind,
 };
 use profiler_runtime_cli::input::{Input, Limits};
 use profiler_trace_validator::validate;
@@ -45,25 +45,36 @@ fn assert_read_back(trace: &Trace, path: &Path) {
     let line = read_back(path);
     let (own, read) = (trace.key_averages(), line.key_averages());
     for row in &own.rows {
-        // Tools would treat such a scope as a step, so traces spell the name differently.
-        let name = row.name.replace("ProfilerStep", "Profiler Step");
-        let Some(found) = read.row(&name) else {
-            panic!("no row of {name:?}:\n{own}\n{read}")
+        let Some(found) = read.row(&row.name) else {
+            panic!("no row of {:?}:\n{own}\n{read}", row.name)
         };
-        let is_equal = (row.calls, row.primitive_calls) == (found.calls, found.primitive_calls)
+        let counted = |row: &Row| {
+            let endings = (row.panicked, row.dropped_futures, row.futures);
+            (row.calls, row.primitive_calls, row.without_cuda, endings)
+        };
+        let is_equal = counted(row) == counted(found)
             && row.work_verdict == found.work_verdict
+            && row.memory == found.memory
             && are_near(row.calls, row.cpu.as_ref(), found.cpu.as_ref())
             && are_near(row.calls, row.cuda.as_ref(), found.cuda.as_ref());
         assert!(is_equal, "{row:?}\nbecame\n{found:?}\n{own}\n{read}");
     }
-    let on_cpu = |averages: &KeyAverages| {
-        let rows = averages.rows.iter();
-        rows.filter(|row| row.cpu.is_some()).count()
-    };
-    assert_eq!(on_cpu(&own), on_cpu(&read), "{own}\n{read}");
+    assert_eq!(own.rows.len(), read.rows.len(), "{own}\n{read}");
+    let [of_own, of_read] = [&own, &read].map(callers);
+    assert_eq!(of_own, of_read, "{own}\n{read}");
     assert_eq!(counters(&trace.timeline()), counters(&line));
     assert_converted(&line);
     assert_converted(&trace.timeline());
+}
+
+/// Who called whom, and how often.
+fn callers(averages: &KeyAverages) -> Vec<(Option<String>, String, u64, u64)> {
+    let edges = averages.callers().edges.into_iter();
+    let mut callers: Vec<_> = edges
+        .map(|edge| (edge.caller, edge.callee, edge.calls, edge.primitive_calls))
+        .collect();
+    callers.sort();
+    callers
 }
 
 /// A time line is read with the same table after it was written as the command line converts it.
@@ -185,6 +196,7 @@ fn keep_for_perfetto(trace: &Trace, path: &Path) {
             "length": slice.duration_ns,
             "parent": slice.parent,
             "launch": slice.launch,
+            "placed": slice.is_placed(),
         })
     });
     let launches = line.launches.iter().map(|launch| {

@@ -17,8 +17,13 @@ mod sustained;
 mod variants;
 
 /// The runtime's queue, which is no part of its interface.
-#[path = "../../../profiler-runtime/src/sync"]
-#[allow(dead_code, unused_macros, reason = "each file is included whole")]
+#[path = "../../../crates/host/src/sync"]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    unused_macros,
+    reason = "each file is included whole"
+)]
 #[allow(
     clippy::inline_always,
     reason = "as in the runtime, whose measured path depends on it"

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use profiler_runtime::report::{Row, Times};
+use profiler_host::diagnostics::{did_you_mean, similar};
+use profiler_report::{Row, Times};
 
 use crate::compare::Metric;
-use crate::similar::did_you_mean;
 
 /// The largest value that a figure of a function may have.
 #[derive(Clone, Debug)]
@@ -113,7 +113,7 @@ impl Limit {
             return format!("budget, line {line}: {name} has no {key}, since it has no such times");
         }
         let names = runs.iter().flat_map(|run| run.keys().map(String::as_str));
-        let hint = did_you_mean(name, names);
+        let hint = did_you_mean(&similar(name, names));
         format!("budget, line {line}: {name} was not called in any run{hint}")
     }
 }

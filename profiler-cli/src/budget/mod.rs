@@ -6,7 +6,7 @@ mod parse;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use profiler_runtime::report::Row;
+use profiler_report::Row;
 
 use crate::compare::median;
 use crate::error::Error;

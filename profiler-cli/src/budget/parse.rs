@@ -5,9 +5,10 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use profiler_host::diagnostics::{did_you_mean, similar};
+
 use super::Budget;
 use super::limit::{FIGURES, Figure, Limit};
-use crate::similar::did_you_mean;
 
 const UNITS: [(&str, f64); 5] = [
     ("ns", 1.0),
@@ -83,7 +84,7 @@ fn limit(
 ) -> Result<Limit, ParseError> {
     let Some(figure) = Figure::from_key(key) else {
         let keys = FIGURES.iter().map(|figure| figure.key());
-        let hint = did_you_mean(key, keys.clone());
+        let hint = did_you_mean(&similar(key, keys.clone()));
         let keys: Vec<&str> = keys.collect();
         let message = format!(
             "`{key}` of `{name}` is not a figure{hint}; the figures are {}",

@@ -4,7 +4,7 @@ use clap::{Args, CommandFactory, ValueEnum};
 use clap_complete::generate;
 use clap_complete::shells::{Bash, Fish, Zsh};
 
-use crate::arguments::Arguments;
+use super::Arguments;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Stdout;

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use profiler_runtime::report::{ExportError, Page, StackMetric};
+use profiler_report::{ExportError, Page, StackMetric};
 
 use super::destination::Format;
+use super::read;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::input::{Input, Limits};
@@ -41,7 +42,7 @@ impl Convert {
         let files = std::slice::from_ref(&self.file);
         let output = format.destination(self.output.as_ref(), files)?;
         let staging = Staging::new(&output)?;
-        let input = Input::read(&self.file, self.limits)?;
+        let input = read(&self.file, self.limits)?;
         if let (Input::Summary(_), Format::Perfetto | Format::Chrome | Format::Otlp) =
             (&input, format)
         {

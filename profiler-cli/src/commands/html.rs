@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use profiler_runtime::report::{Page, Summary, Timeline};
+use profiler_report::{Page, Summary, Timeline};
 
 use super::destination::Format;
+use super::read;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::input::{Input, Limits};
@@ -38,10 +39,10 @@ impl Html {
         let staging = Staging::new(&output)?;
         let mut content = Content::default();
         for path in &self.files {
-            content.add(path, Input::read(path, self.limits)?)?;
+            content.add(path, read(path, self.limits)?)?;
         }
         if let Some(path) = &self.baseline {
-            content.baseline = match Input::read(path, self.limits)? {
+            content.baseline = match read(path, self.limits)? {
                 Input::Summary(summary) => Some(summary),
                 Input::Timeline(_) => {
                     let message = "the baseline is a trace: give a summary";

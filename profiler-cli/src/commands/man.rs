@@ -4,7 +4,7 @@ use clap::{Args, CommandFactory};
 use clap_mangen::Man as Page;
 use clap_mangen::roff::{Roff, roman};
 
-use crate::arguments::Arguments;
+use super::Arguments;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Stdout;

@@ -1,4 +1,4 @@
-//! The commands, one file each: its arguments, and `run`.
+//! The command line: the commands, one file each with its arguments and `run`.
 
 mod completions;
 mod convert;
@@ -13,10 +13,28 @@ mod run;
 mod top;
 mod validate;
 
-use clap::Subcommand;
+use std::path::Path;
+
+use clap::{Parser, Subcommand};
 
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::input::{Input, Limits};
+
+/// Shows where the time goes: reads the summaries and traces of profiler-runtime and of PyTorch's profiler.
+#[derive(Debug, Parser)]
+#[command(
+    name = "profiler",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true,
+    after_help = "Exit status: 0 if nothing was found, 1 if something was, 2 if there is no answer (a file cannot be read, \
+                  a comparison is unclear), 3 if the command line is not valid."
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
 
 /// One command of the program.
 #[derive(Debug, Subcommand)]
@@ -49,5 +67,22 @@ impl Command {
             Self::Completions(command) => command.run(),
             Self::Man(command) => command.run(),
         }
+    }
+}
+
+/// Reads a file that a command line names.
+fn read(path: &Path, limits: Limits) -> Result<Input, Error> {
+    Input::read(path, limits).map_err(|source| Error::input(path, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Arguments::command().debug_assert();
     }
 }

@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use profiler_runtime::report::{
-    CallEdges, Color, KeyAverages, Restriction, SortKey, Summary, TableOptions,
-};
+use profiler_report::{CallEdges, Color, KeyAverages, Restriction, SortKey, Summary, TableOptions};
 
+use super::read;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::input::{Input, Limits};
-use crate::output::Stdout;
+use crate::output::{Stdout, complain};
 
 /// Prints the table of a summary, or the key averages of a trace.
 ///
@@ -80,7 +79,7 @@ enum When {
 
 fn sort_key(name: &str) -> Result<SortKey, String> {
     name.parse()
-        .map_err(|error: profiler_runtime::report::SortKeyError| error.to_string())
+        .map_err(|error: profiler_report::SortKeyError| error.to_string())
 }
 
 /// Interprets a restriction as `pstats` does: by its type.
@@ -112,7 +111,7 @@ macro_rules! each {
 
 impl Report {
     pub(crate) fn run(self) -> Result<Exit, Error> {
-        let mut rows = match Input::read(&self.file, self.limits)? {
+        let mut rows = match read(&self.file, self.limits)? {
             Input::Summary(summary) => Rows::Summary(summary),
             Input::Timeline(timeline) => Rows::Averages(Box::new(timeline.key_averages())),
         };
@@ -124,7 +123,7 @@ impl Report {
         }
         for text in &self.restrict {
             let to = restriction(text);
-            let refused = |error: profiler_runtime::report::RestrictionError| {
+            let refused = |error: profiler_report::RestrictionError| {
                 Error::Usage(format!("--restrict {text}: {error}"))
             };
             rows = match rows {
@@ -163,7 +162,13 @@ impl Report {
                 each!(rows, table => table.table(&options))
             }
             Format::Json => each!(rows, table => table.to_json()),
-            Format::Csv => each!(rows, table => table.to_csv()),
+            // A reader of CSV has no place for notes.
+            Format::Csv => each!(rows, table => {
+                for note in &table.notes {
+                    complain(note);
+                }
+                table.to_csv()
+            }),
         }
     }
 

@@ -67,7 +67,7 @@ impl Validate {
 fn check_summary(path: &Path, max_bytes: u64) -> Result<Vec<String>, InputError> {
     let mut limits = Limits::DEFAULT;
     limits.max_bytes = max_bytes;
-    let summary = match Input::read_file(path, limits) {
+    let summary = match Input::read(path, limits) {
         Ok(Input::Summary(summary)) => summary,
         // It was replaced meanwhile.
         Ok(Input::Timeline(_)) => return Err(InputError::Unknown),

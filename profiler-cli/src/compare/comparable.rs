@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use profiler_runtime::report::Environment;
+use profiler_report::Environment;
 
 use super::run::{Clocks, Run};
 

@@ -5,13 +5,10 @@
 
 mod common;
 mod comparable;
-pub(crate) mod json;
 mod judged;
-pub(crate) mod markdown;
 mod metric;
 mod run;
 mod statistics;
-pub(crate) mod text;
 mod verdict;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use profiler_runtime::report::{Environment, Row, SampledGpu, Summary, Timeline, TrackKind};
+use profiler_report::{Environment, Row, SampledGpu, Summary, Timeline, TrackKind};
 
 use super::metric::Metric;
 
@@ -85,9 +85,11 @@ impl Run {
                 devices.push(track.device_name.clone());
             }
         }
-        let mut environment = Environment::default();
-        environment.devices = devices;
-        environment.start_unix_ns = timeline.start_unix_ns;
+        let environment = Environment {
+            devices,
+            start_unix_ns: timeline.start_unix_ns,
+            ..Environment::default()
+        };
         let rows = timeline.key_averages().rows;
         let functions = rows.iter().map(|row| (row.name.clone(), figures(row, 0.0)));
         Self {

@@ -77,6 +77,9 @@ pub enum InputError {
         /// The mistake.
         what: String,
     },
+    /// Its times, taken together, cannot be right.
+    #[error("{0}; write the trace again")]
+    Clock(&'static str),
 }
 
 impl InputError {

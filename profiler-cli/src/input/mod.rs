@@ -11,13 +11,12 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use profiler_runtime::report::{Summary, Timeline};
+use profiler_report::{Summary, Timeline};
 
 pub use self::error::InputError;
 use self::kind::Kind;
 pub use self::limits::Limits;
 use self::source::{Counted, Source, Watch};
-use crate::error::Error;
 use crate::progress::Progress;
 
 /// The content of a file.
@@ -32,12 +31,7 @@ pub enum Input {
 
 impl Input {
     /// Reads a file. It is decompressed if it is compressed, whatever its name is.
-    pub(crate) fn read(path: &Path, limits: Limits) -> Result<Self, Error> {
-        Self::read_file(path, limits).map_err(|source| Error::input(path, source))
-    }
-
-    /// As [`read`](Self::read), with an error that does not name the file.
-    pub(crate) fn read_file(path: &Path, limits: Limits) -> Result<Self, InputError> {
+    pub(crate) fn read(path: &Path, limits: Limits) -> Result<Self, InputError> {
         let file = File::open(path)?;
         let about = file.metadata()?;
         if about.is_dir() {

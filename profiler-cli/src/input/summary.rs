@@ -1,6 +1,6 @@
 //! Reading a summary.
 
-use profiler_runtime::report::Summary;
+use profiler_report::Summary;
 
 use super::source::Source;
 use super::{InputError, Limits};

@@ -14,13 +14,14 @@ mod wall;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use profiler_host::diagnostics;
+use profiler_host::process::platform;
+use profiler_host::process::platform::Instant;
+use profiler_host::sync::RaceCell;
+
 use self::source::Source;
 pub(crate) use self::thread_time::thread_time;
 pub(crate) use self::wall::{WallAnchor, unix_ns};
-use crate::diagnostics;
-use crate::process::platform;
-use crate::process::platform::Instant;
-use crate::sync::RaceCell;
 
 /// The clock of the process, calibrated once.
 pub(crate) struct Clock {

@@ -1,9 +1,10 @@
 //! The sources of ticks.
 
+use profiler_host::process::platform::Instant;
+
 use super::calibration;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use super::counter;
-use crate::process::platform::Instant;
 
 /// Where ticks come from.
 pub(super) enum Source {

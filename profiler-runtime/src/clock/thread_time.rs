@@ -4,7 +4,7 @@
 /// not say.
 #[cfg(unix)]
 pub(crate) fn thread_time() -> Option<u64> {
-    crate::process::processor_time::read(libc::CLOCK_THREAD_CPUTIME_ID)
+    profiler_host::process::processor_time::read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// Returns `None`: only Unix systems are asked.

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
+use profiler_host::process::platform;
+
 use super::clock;
-use crate::process::platform;
 
 /// Returns the nanoseconds since the Unix epoch, negative before it. Saturates at the ends of 64 bits.
 pub(crate) fn unix_ns(time: SystemTime) -> i64 {

@@ -3,12 +3,14 @@
 use std::collections::VecDeque;
 use std::thread;
 
-use super::dispatcher::{self, Job};
-use super::entry::{LogEntry, fan_out};
-use super::{collector, ledger};
-use crate::diagnostics::DropReason;
-use crate::diagnostics::user_code;
-use crate::log::Logger;
+use profiler_host::diagnostics::user_code;
+use profiler_log::Logger;
+use profiler_report::DropReason;
+
+use super::defaults::fan_out;
+use super::entry::LogEntry;
+use super::jobs::{Job, QUEUE};
+use super::{dispatcher, ledger};
 
 /// Jobs that the dispatcher has not taken yet. Its owner adds no more while there are any, so that it stays short.
 #[derive(Default)]
@@ -22,13 +24,12 @@ impl Backlog {
     }
 
     /// Moves as many jobs to the dispatcher as its queue has space for.
-    pub(crate) fn send(&mut self) {
+    pub(super) fn send(&mut self) {
         if self.is_empty() {
             return;
         }
-        // The collector supervises the dispatcher and answers flushes, also when only the GPU's resolver logs.
-        collector::ensure_started();
-        dispatcher::send(&mut self.jobs);
+        dispatcher::ensure_worker();
+        QUEUE.push_some(&mut self.jobs);
     }
 
     /// Adds one job for each logger that takes the entry: `logger`, else the default loggers.
@@ -81,9 +82,9 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
-    use crate::diagnostics;
-    use crate::log::IntoLogger;
+    use crate::losses;
     use crate::name;
+    use profiler_log::IntoLogger;
 
     /// Sets its flag when it is dropped, and panics.
     struct PanicsInDrop(Arc<AtomicBool>);
@@ -124,11 +125,11 @@ mod tests {
         let logger = move |_: &str, _: f64, _: u64| {
             let _ = &value;
         };
-        let before = diagnostics::dropped(DropReason::NoCollector);
+        let before = losses::dropped(DropReason::NoCollector);
         let mut backlog = Backlog::default();
         backlog.add(entry(), Some(logger.into_logger()));
         drop(backlog);
         assert!(was_dropped.load(Relaxed));
-        assert!(diagnostics::dropped(DropReason::NoCollector) > before);
+        assert!(losses::dropped(DropReason::NoCollector) > before);
     }
 }

@@ -5,16 +5,20 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
 
+use profiler_host::background::Background;
+use profiler_host::diagnostics::user_code;
+use profiler_host::sync::RaceCell;
+use profiler_report::{DropReason, TimeSource};
+
 use super::backlog::Backlog;
 use super::entry::LogEntry;
-use super::{dispatcher, flush, ledger, ring};
-use crate::background::Background;
+use super::jobs::FLUSHES;
+use super::{dispatcher, ledger, ring};
 use crate::clock::{WallAnchor, clock};
-use crate::diagnostics::{self, DropReason, user_code};
-use crate::log::LogRecord;
-use crate::name::{self, Name, TimeSource};
+use crate::log_record::LogRecord;
+use crate::losses;
+use crate::name::{self, Name};
 use crate::own_cost;
-use crate::sync::RaceCell;
 
 static THREAD: Background = Background::new("profiler-collector", run, ended);
 
@@ -31,6 +35,15 @@ const QUIET_ROUNDS: u32 = 50;
 /// Starts the collector if it is not running. Returns `false` if it cannot be started.
 pub(super) fn ensure_started() -> bool {
     THREAD.ensure_started("single calls are not logged, the summary is still exact")
+}
+
+/// Sends the backlog of another thread. The collector supervises the dispatcher and answers flushes, also when only the GPU's
+/// resolver logs.
+pub(crate) fn send(backlog: &mut Backlog) {
+    if !backlog.is_empty() {
+        ensure_started();
+        backlog.send();
+    }
 }
 
 pub(super) fn is_running() -> bool {
@@ -52,7 +65,7 @@ fn ended() {
     let mut batch = Vec::new();
     ring::drain(&mut batch);
     drop_records(batch, DropReason::NoCollector);
-    flush::give_up();
+    FLUSHES.recheck_served();
 }
 
 /// Counts records as dropped: no logger gets them.
@@ -77,7 +90,7 @@ fn run() {
         THREAD.clear_wakeup();
         let sleep = collector.round();
         dispatcher::supervise();
-        diagnostics::warn_of_drops();
+        losses::warn_of_drops();
         if let Some(hook) = ON_EACH_ROUND.get() {
             hook();
         }
@@ -90,7 +103,7 @@ fn run() {
 #[derive(Default)]
 struct Collector {
     batch: Vec<LogRecord>,
-    /// The records of the batch that are not delivered yet.
+    /// The records of the batch that are no jobs yet.
     rest: VecDeque<LogRecord>,
     /// `true` while one record is neither in `rest` nor in the backlog.
     has_record: bool,
@@ -108,9 +121,9 @@ impl Collector {
     fn round(&mut self) -> Duration {
         if self.backlog.is_empty() {
             // Read before the rings are: records that were pushed before the request are then in this batch.
-            let requested = flush::requested();
+            let requested = FLUSHES.issued();
             ring::drain(&mut self.batch);
-            self.deliver_batch();
+            self.take_batch();
             if requested > self.flushed {
                 self.flushed = requested;
                 self.backlog.add_flush(requested);
@@ -131,7 +144,7 @@ impl Collector {
         }
     }
 
-    fn deliver_batch(&mut self) {
+    fn take_batch(&mut self) {
         if self.batch.is_empty() {
             self.quiet = self.quiet.saturating_add(1);
             return;
@@ -143,13 +156,13 @@ impl Collector {
         self.rest.extend(self.batch.drain(..));
         while let Some(record) = self.rest.pop_front() {
             self.has_record = true;
-            self.deliver(record, anchor);
+            self.add_jobs(record, anchor);
             self.has_record = false;
         }
     }
 
     /// Turns a record into one job for each logger that takes it.
-    fn deliver(&mut self, record: LogRecord, anchor: WallAnchor) {
+    fn add_jobs(&mut self, record: LogRecord, anchor: WallAnchor) {
         let LogRecord { request, .. } = record;
         let Some(name) = self.name(record.id) else {
             user_code::drop_value(request);
@@ -209,8 +222,9 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::diagnostics::catch_own_panic;
-    use crate::log::{IntoLogger, LogRequest, Logger};
+    use crate::log_record::LogRequest;
+    use profiler_host::diagnostics::catch_own_panic;
+    use profiler_log::{IntoLogger, Logger};
 
     fn record(name: &Name, end: u64, request: LogRequest) -> LogRecord {
         LogRecord {
@@ -228,11 +242,11 @@ mod tests {
         }
     }
 
-    /// Delivers a batch, and returns the steps that the jobs were given.
+    /// Turns a batch into jobs, and returns the steps that the jobs were given.
     fn steps(batch: Vec<LogRecord>) -> Vec<u64> {
         let mut collector = Collector::default();
         collector.batch = batch;
-        collector.deliver_batch();
+        collector.take_batch();
         let mut steps = Vec::new();
         collector
             .backlog
@@ -245,9 +259,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_panic_takes_with_it_is_counted() {
+    fn records_that_are_lost_in_a_panic_are_counted() {
         let name = name::declared("collector: panics", Location::caller());
-        let before = diagnostics::dropped(DropReason::ThreadPanicked);
+        let before = losses::dropped(DropReason::ThreadPanicked);
         let panicked = catch_own_panic("a test panicked", || {
             let mut collector = Collector::default();
             let record = || record(name, 0, LogRequest::new(1));
@@ -257,7 +271,7 @@ mod tests {
             std::panic::panic_any("a test panics");
         });
         assert!(panicked.is_none());
-        let lost = diagnostics::dropped(DropReason::ThreadPanicked) - before;
+        let lost = losses::dropped(DropReason::ThreadPanicked) - before;
         // Other tests lose some too.
         assert!(lost >= 4, "{lost}");
     }
@@ -280,7 +294,7 @@ mod tests {
         let batch = [30, 10, 20].map(|end| record(name, end, logs_end(end)));
         let mut collector = Collector::default();
         collector.batch.extend(batch);
-        collector.deliver_batch();
+        collector.take_batch();
         let mut step = 0;
         collector.backlog.for_each_job(|entry, recipient| {
             assert_eq!(entry.step, step);
@@ -293,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_the_call_counts_and_uses_up_none_of_the_name() {
+    fn a_step_given_by_the_call_does_not_advance_the_steps_of_the_name() {
         let name = name::declared("collector: own step", Location::caller());
         let own = LogRequest {
             step: Some(77),
@@ -311,9 +325,9 @@ mod tests {
     fn a_name_that_is_logged_by_gpu_time_drops_calls_without_one() {
         let name = name::declared("collector: gpu", Location::caller());
         name.decide_time_source(TimeSource::Cuda);
-        let before = diagnostics::dropped(DropReason::NoCudaTime);
+        let before = losses::dropped(DropReason::NoCudaTime);
         assert!(steps(vec![record(name, 1, to(logger()))]).is_empty());
-        assert!(diagnostics::dropped(DropReason::NoCudaTime) > before);
+        assert!(losses::dropped(DropReason::NoCudaTime) > before);
     }
 
     #[test]
@@ -321,7 +335,7 @@ mod tests {
         let mut collector = Collector::default();
         assert_eq!(collector.sleep(), BUSY);
         for _ in 0..QUIET_ROUNDS {
-            collector.deliver_batch();
+            collector.take_batch();
         }
         assert_eq!(collector.sleep(), IDLE);
         collector.backlog.add_flush(1);

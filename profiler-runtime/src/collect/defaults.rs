@@ -1,13 +1,14 @@
 //! The loggers that take the entries of calls without a logger of their own.
 
-#[cfg(feature = "tensorboard")]
 use std::sync::Arc;
+
+use profiler_host::sync::Lock;
+use profiler_host::sync::ReentrancyGuard;
+use profiler_log::{LogError, Logger};
 
 use super::entry::Recipient;
 use crate::config::Settings;
-use crate::log::{LogError, Logger};
-use crate::sync::Lock;
-use crate::sync::ReentrancyGuard;
+use crate::name::Name;
 
 static DEFAULTS: Defaults = Defaults(Lock::new(Vec::new()));
 
@@ -30,9 +31,17 @@ impl Defaults {
     }
 }
 
-/// Returns a handle to each default logger.
-pub(super) fn all() -> Vec<Recipient> {
-    DEFAULTS.all()
+/// Calls `send` for each logger that takes an entry of `name`: the call's own logger, else the default loggers.
+pub(super) fn fan_out(
+    name: &'static Name,
+    logger: Option<Logger>,
+    mut send: impl FnMut(Recipient),
+) {
+    let breaker = &name.breaker;
+    match logger {
+        Some(logger) => send(Recipient { logger, breaker }),
+        None => DEFAULTS.all().into_iter().for_each(send),
+    }
 }
 
 /// Adds a default logger, which takes entries from now on.
@@ -45,9 +54,8 @@ pub(crate) fn add_default(logger: Logger) {
 }
 
 /// Adds the logger that the environment asks for. Returns `true` if it asks for one.
-#[cfg(feature = "tensorboard")]
 pub(crate) fn set_default_from(settings: &Settings) -> bool {
-    use crate::log::IntoLogger;
+    use profiler_log::IntoLogger;
 
     let Some(dir) = &settings.tensorboard else {
         return false;
@@ -57,40 +65,25 @@ pub(crate) fn set_default_from(settings: &Settings) -> bool {
     true
 }
 
-#[cfg(not(feature = "tensorboard"))]
-pub(crate) fn set_default_from(_settings: &Settings) -> bool {
-    false
-}
-
 /// Returns the log that the settings ask for, if any.
-#[cfg(feature = "tensorboard")]
-pub(super) fn of_the_settings() -> Option<Arc<dyn crate::log::ScalarLogger>> {
+pub(super) fn of_the_settings() -> Option<Arc<dyn profiler_log::ScalarLogger>> {
     let log: Arc<LazyTensorBoard> = Arc::clone(ENVIRONMENT.get()?);
     Some(log)
 }
 
 /// Opens the log that the environment asks for, if any, so that `init` returns the error.
-#[cfg(feature = "tensorboard")]
 pub(crate) fn open_from_environment() -> Result<(), LogError> {
     ENVIRONMENT.get().map_or(Ok(()), |log| log.open().map(drop))
 }
 
-#[cfg(not(feature = "tensorboard"))]
-#[allow(clippy::unnecessary_wraps, reason = "as with the feature")]
-pub(crate) fn open_from_environment() -> Result<(), LogError> {
-    Ok(())
-}
-
-#[cfg(feature = "tensorboard")]
 use lazy::{ENVIRONMENT, LazyTensorBoard};
 
-#[cfg(feature = "tensorboard")]
 mod lazy {
     use std::path::PathBuf;
     use std::sync::Arc;
 
-    use crate::log::{LogError, Scalar, ScalarLogger, TensorBoardLogger};
-    use crate::sync::{Lock, RaceCell};
+    use profiler_host::sync::{Lock, RaceCell};
+    use profiler_log::{LogError, Scalar, ScalarLogger, TensorBoardLogger};
 
     pub(super) static ENVIRONMENT: RaceCell<Arc<LazyTensorBoard>> = RaceCell::new();
 
@@ -187,7 +180,7 @@ mod lazy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::{IntoLogger, LogFn, ScalarLogger};
+    use profiler_log::{IntoLogger, LogFn, ScalarLogger};
 
     #[test]
     fn each_default_logger_is_shared_and_has_a_breaker_of_its_own() {

@@ -4,19 +4,13 @@
 //! that does not return is left to its thread: another worker takes over, and the logger is not called until the call
 //! returns.
 
-use std::collections::HashSet;
-use std::mem::ManuallyDrop;
+use profiler_host::diagnostics::user_code;
+use profiler_log::{Logger, Scalar};
+use profiler_report::DropReason;
 
-use super::entry::{LogEntry, Recipient, fan_out};
-use super::unflushed;
-use super::watchdog::{CallInfo, CallOutcome, Watchdog, is_stuck};
-use super::{collector, dispatcher, ledger};
-use crate::diagnostics::user_code;
-use crate::diagnostics::{self, DropReason, count_dropped};
-use crate::log::{LogError, Logger, Scalar};
-use crate::name;
-use crate::process::fork;
-use crate::sync::{Lock, ReentrancyGuard};
+use super::entry::{LogEntry, Recipient};
+use super::watchdog::{CallInfo, CallOutcome, Watchdog, is_stuck, to_text, warn_of_failure};
+use super::{ledger, unflushed};
 
 /// Calls a logger with an entry. Returns `false` if another worker has taken over during the call.
 pub(super) fn deliver(watchdog: &Watchdog, entry: &LogEntry, recipient: Recipient) -> bool {
@@ -61,26 +55,6 @@ pub(super) fn deliver(watchdog: &Watchdog, entry: &LogEntry, recipient: Recipien
     }
 }
 
-/// Calls the loggers of an entry on this thread, before it returns: for scopes with `sync = true`.
-pub(crate) fn log_here(entry: LogEntry, logger: Option<Logger>) {
-    // The threads of the profiler do not exist in a forked child, and it logs nothing.
-    if fork::is_child() {
-        user_code::drop_value(logger);
-        return count_dropped(DropReason::NoCollector, 1);
-    }
-    // Loggers are not measured, as on the profiler's own threads. Before any lock is taken: an allocation in a thread's
-    // start would come back to that lock if the allocator is measured.
-    let _guard = ReentrancyGuard::try_enter();
-    // `flush` reaches the loggers through the collector and the worker.
-    collector::ensure_started();
-    dispatcher::ensure_worker();
-    fan_out(entry.name, logger, |recipient| {
-        ledger::add_pending(1);
-        // No supervisor sees this watchdog: the program asked to wait for the logger.
-        deliver(&Watchdog::default(), &entry, recipient);
-    });
-}
-
 /// Calls the logger, and flushes it if it belongs to this call alone. Returns `None` if it panics.
 ///
 /// The logger outlives the panic: if unwinding dropped it, a second panic would abort the process.
@@ -96,40 +70,17 @@ fn add(logger: &Logger, scalar: &Scalar<'_>) -> Option<Result<(), String>> {
     })
 }
 
-/// Formats the error inside the contained call: its `Display` may be user code.
-pub(super) fn to_text(result: Result<(), LogError>) -> Result<(), String> {
-    result.map_err(|error| {
-        // Leaked if `to_string` panics: its destructor could panic during that panic, which aborts the process.
-        let error = ManuallyDrop::new(error);
-        let text = error.to_string();
-        drop(ManuallyDrop::into_inner(error));
-        text
-    })
-}
-
-/// Warns once for each kind of failure; how often it happened is counted.
-pub(super) fn warn_of_failure(id: u32, error: &str) {
-    static WARNED: Lock<Option<HashSet<String>>> = Lock::new(None);
-    const MAX_WARNED: usize = 64;
-    let mut warned = WARNED.lock();
-    let errors = warned.get_or_insert_default();
-    if errors.len() >= MAX_WARNED || !errors.insert(error.to_owned()) {
-        return;
-    }
-    drop(warned);
-    let name = name::by_id(id).map_or("?", |name| &name.text);
-    diagnostics::warn_once(&format!("the logger of `{name}` failed: {error}"));
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
     use std::time::SystemTime;
 
+    use profiler_host::diagnostics;
+
     use super::*;
-    use crate::log::{IntoLogger, LogError, ScalarLogger};
-    use crate::name::CircuitBreaker;
+    use crate::name::{self, CircuitBreaker};
+    use profiler_log::{IntoLogger, LogError, ScalarLogger};
 
     /// Counts its calls and returns the configured outcome.
     struct Obeys {
@@ -214,12 +165,12 @@ mod tests {
     #[test]
     fn an_error_is_counted_and_the_logger_is_called_again() {
         let (logger, breaker) = (obeys(|| Err(LogError::other("full"))), breaker());
-        let before = diagnostics::dropped(DropReason::LoggerFailed);
+        let before = crate::losses::dropped(DropReason::LoggerFailed);
         for _ in 0..2 {
             deliver_to(Arc::clone(&logger).into_logger(), breaker);
         }
         assert_eq!(logger.calls.load(Relaxed), 2);
-        assert!(diagnostics::dropped(DropReason::LoggerFailed) >= before + 2);
+        assert!(crate::losses::dropped(DropReason::LoggerFailed) >= before + 2);
         let said = diagnostics::notices();
         let said = said.iter().filter(|said| said.ends_with("failed: full"));
         assert_eq!(said.count(), 1);
@@ -228,11 +179,11 @@ mod tests {
     #[test]
     fn a_logger_that_panics_is_not_called_again() {
         let (logger, breaker) = (obeys(|| std::panic::panic_any("a test panics")), breaker());
-        let before = diagnostics::dropped(DropReason::LoggerPanicked);
+        let before = crate::losses::dropped(DropReason::LoggerPanicked);
         for _ in 0..3 {
             deliver_to(Arc::clone(&logger).into_logger(), breaker);
         }
         assert_eq!(logger.calls.load(Relaxed), 1);
-        assert!(diagnostics::dropped(DropReason::LoggerPanicked) >= before + 3);
+        assert!(crate::losses::dropped(DropReason::LoggerPanicked) >= before + 3);
     }
 }

@@ -1,85 +1,29 @@
-//! The queue of jobs for the worker that calls loggers, and the worker's replacement when a logger does not return.
+//! The thread that calls loggers, and its replacement when a logger does not return: a worker owns the queue of jobs until
+//! another one takes over.
 
-use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Condvar};
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
-use super::entry::{LogEntry, Recipient};
+use profiler_host::background::{self, Calls};
+use profiler_host::diagnostics;
+use profiler_host::sync::Lock;
+use profiler_report::DropReason;
+
+use super::deliver::deliver;
+use super::jobs::{FLUSHES, Job, QUEUE};
+use super::ledger;
+use super::unflushed::flush_all;
 use super::watchdog::Watchdog;
-use super::worker;
-use crate::diagnostics;
-use crate::sync::{Lock, wait_while};
+use crate::own_cost;
 
-/// A task of the worker.
-pub(super) enum Job {
-    /// Calls one logger with one entry.
-    Deliver(LogEntry, Recipient),
-    /// Flushes all loggers, and answers the request with this number.
-    Flush(u64),
-}
+const THREAD: &str = "profiler-log";
+/// How often loggers are flushed while entries arrive.
+const FLUSH_EVERY: Duration = Duration::from_millis(500);
 
-/// How many jobs the queue holds at most. Further ones wait in backlogs, and records then wait in the rings.
-const CAPACITY: usize = 8192;
-
-static QUEUE: JobQueue = JobQueue::new();
 /// The worker that owns the queue.
 static WORKER: Lock<Option<Arc<Watchdog>>> = Lock::new(None);
-
-/// A bounded queue between the threads that make jobs and the worker.
-struct JobQueue {
-    jobs: Lock<VecDeque<Job>>,
-    ready: Condvar,
-}
-
-impl JobQueue {
-    const fn new() -> Self {
-        Self {
-            jobs: Lock::new(VecDeque::new()),
-            ready: Condvar::new(),
-        }
-    }
-
-    /// Moves the first jobs of `backlog` to the queue, as many as it has space for.
-    fn push_some(&self, backlog: &mut VecDeque<Job>) {
-        let mut jobs = self.jobs.lock();
-        let space = CAPACITY.saturating_sub(jobs.len()).min(backlog.len());
-        jobs.extend(backlog.drain(..space));
-        drop(jobs);
-        self.ready.notify_one();
-    }
-
-    /// Puts a job before all others, even where there is no space.
-    fn push_first(&self, job: Job) {
-        self.jobs.lock().push_front(job);
-        self.ready.notify_one();
-    }
-
-    /// Waits for a job; returns `None` at the time `until`.
-    fn pop(&self, until: Instant) -> Option<Job> {
-        let timeout = until.checked_duration_since(Instant::now())?;
-        let (mut jobs, _) = wait_while(&self.ready, self.jobs.lock(), timeout, |jobs| {
-            jobs.is_empty()
-        });
-        jobs.pop_front()
-    }
-}
-
-/// Moves the first jobs of `backlog` to the queue, as many as it has space for.
-pub(super) fn send(backlog: &mut VecDeque<Job>) {
-    ensure_worker();
-    QUEUE.push_some(backlog);
-}
-
-/// Waits for a job; returns `None` at the time `until`.
-pub(super) fn next_job(until: Instant) -> Option<Job> {
-    QUEUE.pop(until)
-}
-
-/// Has the next job be the flush that a worker did not finish.
-pub(super) fn retry_flush(flush_id: u64) {
-    QUEUE.push_first(Job::Flush(flush_id));
-}
 
 /// Starts a worker if there is none.
 pub(super) fn ensure_worker() {
@@ -95,13 +39,17 @@ pub(super) fn ensure_worker() {
 /// Starts a worker that owns the queue from now on. There is none if the system starts no thread.
 fn start_worker(worker: &mut Option<Arc<Watchdog>>) -> io::Result<()> {
     let watchdog = Arc::new(Watchdog::default());
-    let started = worker::start(&watchdog);
+    let (working, failed) = (Arc::clone(&watchdog), Arc::clone(&watchdog));
+    // It executes jobs until another worker takes over.
+    let work = move || attend(&working, work);
+    let on_failure = move || forget_worker(&failed);
+    let started = background::spawn(THREAD, Calls::Unmeasured, work, on_failure).map(drop);
     *worker = started.is_ok().then_some(watchdog);
     started
 }
 
 /// Forgets a worker that has ended after too many panics. The next job starts another one.
-pub(super) fn forget_worker(watchdog: &Arc<Watchdog>) {
+fn forget_worker(watchdog: &Arc<Watchdog>) {
     let mut worker = WORKER.lock();
     if worker
         .as_ref()
@@ -132,7 +80,7 @@ pub(super) fn supervise() {
     };
     // The next worker answers the flush.
     if timed_out.flush_id != 0 {
-        retry_flush(timed_out.flush_id);
+        QUEUE.push_first(Job::Flush(timed_out.flush_id));
     }
     let started = start_worker(&mut worker);
     drop(worker);
@@ -140,68 +88,85 @@ pub(super) fn supervise() {
     warn_if_refused(started);
 }
 
+/// Calls `work` unless another worker has taken over. Called again after a panic of the profiler itself: counts the
+/// entry at hand as lost, and continues with the next job.
+fn attend(watchdog: &Watchdog, work: impl FnOnce(&Watchdog)) {
+    if recover(watchdog) {
+        work(watchdog);
+    }
+}
+
+/// Cleans up after a panic, if there was one. Returns `false` if another worker has taken over.
+fn recover(watchdog: &Watchdog) -> bool {
+    if watchdog.has_entry.swap(false, Relaxed) {
+        ledger::resolve(Err(DropReason::ThreadPanicked));
+    }
+    let is_owner = watchdog.end_call();
+    // After a takeover the supervisor has passed the flush on.
+    let flush_id = watchdog.flush_id.swap(0, Relaxed);
+    if is_owner && flush_id != 0 {
+        QUEUE.push_first(Job::Flush(flush_id));
+    }
+    is_owner
+}
+
+fn work(watchdog: &Watchdog) {
+    let mut flush_at = Instant::now() + FLUSH_EVERY;
+    loop {
+        let is_owner = match QUEUE.pop(flush_at) {
+            Some(Job::Deliver(entry, recipient)) => {
+                watchdog.has_entry.store(true, Relaxed);
+                let is_owner = deliver(watchdog, &entry, recipient);
+                watchdog.has_entry.store(false, Relaxed);
+                is_owner
+            }
+            Some(Job::Flush(flush_id)) => {
+                // Published by the lock in `Takeover::begin` before any logger is called.
+                watchdog.flush_id.store(flush_id, Relaxed);
+                let is_owner = flush_all(watchdog);
+                watchdog.flush_id.store(0, Relaxed);
+                own_cost::note_background();
+                if is_owner {
+                    FLUSHES.answer_up_to(flush_id);
+                }
+                is_owner
+            }
+            None => {
+                let is_owner = flush_all(watchdog);
+                own_cost::note_background();
+                flush_at = Instant::now() + FLUSH_EVERY;
+                is_owner
+            }
+        };
+        if !is_owner {
+            return;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-
-    fn flushes(ids: std::ops::Range<u64>) -> VecDeque<Job> {
-        ids.map(Job::Flush).collect()
-    }
-
-    fn soon() -> Instant {
-        Instant::now() + Duration::from_secs(60)
-    }
+    use crate::losses;
 
     #[test]
-    fn the_queue_takes_no_more_than_its_capacity() {
-        let queue = JobQueue::new();
-        let mut backlog = flushes(0..CAPACITY as u64 + 3);
-        queue.push_some(&mut backlog);
-        assert_eq!(backlog.len(), 3);
-        queue.push_some(&mut backlog);
-        assert_eq!(backlog.len(), 3);
-        assert!(matches!(queue.pop(soon()), Some(Job::Flush(0))));
-        queue.push_some(&mut backlog);
-        assert_eq!(backlog.len(), 2);
-        assert!(matches!(backlog[0], Job::Flush(id) if id == CAPACITY as u64 + 1));
-    }
-
-    #[test]
-    fn an_unfinished_flush_comes_first_even_in_a_full_queue() {
-        let queue = JobQueue::new();
-        queue.push_some(&mut flushes(0..CAPACITY as u64));
-        queue.push_first(Job::Flush(77));
-        let first = [queue.pop(soon()), queue.pop(soon())];
-        assert!(matches!(first, [Some(Job::Flush(77)), Some(Job::Flush(0))]));
-    }
-
-    #[test]
-    fn nothing_is_waited_for_after_the_time() {
-        let queue = JobQueue::new();
-        queue.push_some(&mut flushes(0..1));
-        let past = Instant::now();
-        std::thread::sleep(Duration::from_millis(1));
-        assert!(queue.pop(past).is_none());
-        assert!(queue.pop(soon()).is_some());
-        assert!(
-            queue
-                .pop(Instant::now() + Duration::from_millis(1))
-                .is_none()
-        );
-    }
-
-    #[test]
-    fn a_waiting_worker_gets_the_job() {
-        let queue = JobQueue::new();
-        std::thread::scope(|scope| {
-            let worker = scope.spawn(|| queue.pop(soon()));
-            queue.push_some(&mut flushes(5..6));
-            assert!(matches!(
-                worker.join().expect("no panic"),
-                Some(Job::Flush(5))
-            ));
+    fn a_panic_loses_the_entry_at_hand_and_the_worker_continues() {
+        let (watchdog, mut begun) = (Arc::new(Watchdog::default()), 0);
+        let before = losses::dropped(DropReason::ThreadPanicked);
+        ledger::add_pending(1);
+        let worker = std::thread::spawn(move || {
+            background::run_persistently(THREAD, || {
+                attend(&watchdog, |watchdog| {
+                    begun += 1;
+                    assert!(!watchdog.has_entry.swap(begun == 1, Relaxed));
+                    if begun == 1 {
+                        std::panic::panic_any("a test panics");
+                    }
+                });
+            });
+            begun
         });
+        assert_eq!(worker.join().expect("the panic was caught"), 2);
+        assert!(losses::dropped(DropReason::ThreadPanicked) > before);
     }
 }

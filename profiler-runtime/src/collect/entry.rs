@@ -2,8 +2,8 @@
 
 use std::time::SystemTime;
 
-use super::defaults;
-use crate::log::{CudaSpan, Logger, Scalar};
+use profiler_log::{CudaSpan, Logger, Scalar};
+
 use crate::name::{CircuitBreaker, Name};
 
 /// One measurement, complete but for its loggers.
@@ -21,17 +21,12 @@ pub(crate) struct LogEntry {
 impl LogEntry {
     /// Returns the view of the entry that a logger is called with.
     pub(super) fn scalar(&self) -> Scalar<'_> {
-        Scalar {
-            name: &self.name.text,
-            cpu_ms: self.cpu_ms,
-            cuda: self.cuda,
-            ..Scalar::new(
-                self.name.log_tag(),
-                self.milliseconds,
-                self.step,
-                self.wall_time,
-            )
-        }
+        let (tag, wall_time) = (self.name.log_tag(), self.wall_time);
+        let mut scalar = Scalar::new(tag, self.milliseconds, self.step, wall_time);
+        scalar.name = &self.name.text;
+        scalar.cpu_ms = self.cpu_ms;
+        scalar.cuda = self.cuda;
+        scalar
     }
 }
 
@@ -48,18 +43,5 @@ impl Recipient {
             logger: self.logger.share()?,
             breaker: self.breaker,
         })
-    }
-}
-
-/// Calls `send` for each logger that takes an entry of `name`: the call's own logger, else the default loggers.
-pub(super) fn fan_out(
-    name: &'static Name,
-    logger: Option<Logger>,
-    mut send: impl FnMut(Recipient),
-) {
-    let breaker = &name.breaker;
-    match logger {
-        Some(logger) => send(Recipient { logger, breaker }),
-        None => defaults::all().into_iter().for_each(send),
     }
 }

@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
+use super::jobs::FLUSHES;
 use super::ledger::EntryCounts;
 use super::{collector, ledger, ring};
 use crate::name;
-use crate::sync::Requests;
-
-static REQUESTS: Requests = Requests::new();
 
 /// Waits until everything that was logged before the call has reached its logger and the loggers are flushed, at most
 /// for `timeout`; without one it does not wait. Returns what became of the log entries of this process.
@@ -24,24 +22,9 @@ pub(crate) fn flush(timeout: Option<Duration>) -> EntryCounts {
 
 /// Asks the collector for a flush. Returns `true` if it was done in time.
 fn request(timeout: Duration) -> bool {
-    let flush_id = REQUESTS.issue();
+    let flush_id = FLUSHES.issue();
     collector::wake();
-    REQUESTS.wait(flush_id, timeout, collector::is_running)
-}
-
-/// Returns the id of the latest flush that was requested.
-pub(super) fn requested() -> u64 {
-    REQUESTS.issued()
-}
-
-/// Ends the wait of all threads: the collector has ended.
-pub(super) fn give_up() {
-    REQUESTS.recheck_served();
-}
-
-/// Notes that all flushes up to this one are done.
-pub(super) fn done(flush_id: u64) {
-    REQUESTS.answer_up_to(flush_id);
+    FLUSHES.wait(flush_id, timeout, collector::is_running)
 }
 
 /// Returns how many entries found their thread's ring full. Threads count them in their cells, not in the ledger.

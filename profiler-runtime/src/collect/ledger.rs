@@ -1,8 +1,10 @@
 //! Counts log entries by what became of them: each is in one place at any time.
 
+use profiler_host::sync::Lock;
+use profiler_report::DropReason;
+
 use super::watchdog;
-use crate::diagnostics::{self, DropReason, count_dropped};
-use crate::sync::Lock;
+use crate::losses::{self, count_dropped};
 
 static LEDGER: Lock<Ledger> = Lock::new(Ledger::NEW);
 
@@ -101,7 +103,7 @@ pub(super) fn resolve(outcome: Result<(), DropReason>) {
     ledger.pending = ledger.pending.saturating_sub(1);
     match outcome {
         Ok(()) => ledger.taken += 1,
-        // Under the lock: see `Ledger`.
+        // With the lock held, so that no reader sees the entry both as pending and as dropped.
         Err(reason) => count_dropped(reason, 1),
     }
 }
@@ -139,7 +141,7 @@ pub(crate) fn unsaved() -> u64 {
 /// were added after the flush was requested.
 pub(super) fn counts(waiting: usize, is_done: bool) -> EntryCounts {
     let ledger = LEDGER.lock();
-    let dropped = DropReason::ALL.into_iter().map(diagnostics::dropped).sum();
+    let dropped = DropReason::ALL.into_iter().map(losses::dropped).sum();
     let blocked = Blocked {
         calls: watchdog::blocked(),
         entries: watchdog::held(),

@@ -31,8 +31,8 @@
 //! swap. A worker that has read `TAKEN_OVER` therefore undoes a record that is complete, never one that is still to be
 //! made.
 
-use crate::sync::Lock;
-use crate::sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
+use profiler_host::sync::Lock;
+use profiler_host::sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 
 const IDLE: u64 = 0;
 const TAKEN_OVER: u64 = u64::MAX;
@@ -151,7 +151,7 @@ mod tests {
 #[cfg(all(test, loom))]
 mod loom_tests {
     use super::*;
-    use crate::sync::primitive::{Arc, thread};
+    use profiler_host::sync::primitive::{Arc, thread};
 
     /// State that the worker and the supervisor share.
     #[derive(Default)]

@@ -1,11 +1,11 @@
 //! Loggers that took entries since they were last flushed.
 
-use super::deliver::{to_text, warn_of_failure};
+use profiler_host::diagnostics::user_code;
+use profiler_host::sync::Lock;
+
 use super::entry::Recipient;
 use super::ledger;
-use super::watchdog::{CallInfo, Watchdog, is_stuck};
-use crate::diagnostics::user_code;
-use crate::sync::Lock;
+use super::watchdog::{CallInfo, Watchdog, is_stuck, to_text, warn_of_failure};
 
 static UNFLUSHED: Lock<Vec<Unflushed>> = Lock::new(Vec::new());
 /// How many loggers wait for a flush at most: a program may make a new one for each call.
@@ -146,7 +146,7 @@ impl Unflushed {
 }
 
 #[cfg(test)]
-pub(super) fn holds(logger: &crate::log::Logger) -> bool {
+pub(super) fn holds(logger: &profiler_log::Logger) -> bool {
     let unflushed = UNFLUSHED.lock();
     unflushed
         .iter()
@@ -159,7 +159,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
     use super::*;
-    use crate::log::{IntoLogger, LogError, ScalarLogger};
+    use profiler_log::{IntoLogger, LogError, ScalarLogger};
 
     /// Fails to save while its disk is full.
     #[derive(Default)]

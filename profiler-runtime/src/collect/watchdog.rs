@@ -1,16 +1,19 @@
 //! Runs loggers under watch: contains their panics, and gives up on a call that does not return.
 
+use std::collections::HashSet;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::Duration;
 
+use profiler_host::diagnostics;
+use profiler_host::diagnostics::user_code;
+use profiler_host::sync::Lock;
+use profiler_log::{LogError, Logger};
+
 use super::takeover::{Ended, Takeover};
 use crate::clock::clock;
-use crate::diagnostics;
-use crate::diagnostics::user_code;
-use crate::log::Logger;
 use crate::name::{self, CircuitBreaker};
-use crate::sync::Lock;
 
 /// How long a call may take before it counts as blocked.
 const BLOCKED_AFTER: Duration = Duration::from_secs(2);
@@ -77,7 +80,7 @@ pub(super) struct TimedOut {
 impl Watchdog {
     /// Runs user code under watch, and contains its panics.
     ///
-    /// `None` from `f` says that `f` has contained one itself.
+    /// If `f` returns `None`, it has contained a panic itself.
     pub(super) fn run<T>(&self, call: CallInfo, f: impl FnOnce() -> Option<T>) -> CallOutcome<T> {
         let (id, breaker) = (call.id, call.breaker);
         self.call.begin(call, clock().ticks());
@@ -166,6 +169,31 @@ impl TimedOut {
     }
 }
 
+/// Formats the error inside the contained call: its `Display` may be user code.
+pub(super) fn to_text(result: Result<(), LogError>) -> Result<(), String> {
+    result.map_err(|error| {
+        // Leaked if `to_string` panics: its destructor could panic during that panic, which aborts the process.
+        let error = ManuallyDrop::new(error);
+        let text = error.to_string();
+        drop(ManuallyDrop::into_inner(error));
+        text
+    })
+}
+
+/// Warns once for each kind of failure; how often it happened is counted.
+pub(super) fn warn_of_failure(id: u32, error: &str) {
+    static WARNED: Lock<Option<HashSet<String>>> = Lock::new(None);
+    const MAX_WARNED: usize = 64;
+    let mut warned = WARNED.lock();
+    let errors = warned.get_or_insert_default();
+    if errors.len() >= MAX_WARNED || !errors.insert(error.to_owned()) {
+        return;
+    }
+    drop(warned);
+    let name = name_of(Some(id));
+    diagnostics::warn_once(&format!("the logger of `{name}` failed: {error}"));
+}
+
 fn name_of(id: Option<u32>) -> &'static str {
     id.and_then(name::by_id).map_or("?", |name| &name.text)
 }
@@ -175,8 +203,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::diagnostics::DropReason;
-    use crate::log::{IntoLogger, TracingLogger};
+    use profiler_log::{IntoLogger, TracingLogger};
+    use profiler_report::DropReason;
 
     fn call(breaker: &'static CircuitBreaker, logger: Option<Logger>) -> CallInfo {
         CallInfo {
@@ -249,8 +277,8 @@ mod tests {
     /// A logger with an address of its own.
     struct LogFnWithSize(u8);
 
-    impl crate::log::ScalarLogger for LogFnWithSize {
-        fn add_scalar(&self, _: &str, _: f64, _: u64) -> Result<(), crate::log::LogError> {
+    impl profiler_log::ScalarLogger for LogFnWithSize {
+        fn add_scalar(&self, _: &str, _: f64, _: u64) -> Result<(), profiler_log::LogError> {
             assert_eq!(self.0, 7);
             Ok(())
         }

@@ -1,8 +1,7 @@
 //! The filter of names.
 
+use profiler_host::diagnostics::{did_you_mean, similar};
 use wildmatch::WildMatch;
-
-use super::similar::{did_you_mean, similar};
 
 /// Selects the names that are measured.
 #[derive(Clone, Debug, Default, PartialEq)]

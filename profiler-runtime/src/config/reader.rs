@@ -2,9 +2,10 @@
 
 use std::ffi::{OsStr, OsString};
 
-use super::similar::{did_you_mean, distance};
+use profiler_host::diagnostics::{did_you_mean, edit_distance};
+use profiler_host::process::privileges;
+
 use super::{VARIABLES, Variable};
-use crate::process::privileges;
 
 /// The privileges of the process, compared to those of the user who chose its environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,7 +163,7 @@ fn misspelled(name: &str) -> Option<String> {
     };
     let near = VARIABLES
         .iter()
-        .find(|variable| distance(variable.name, name) <= 2 || extends(variable.name))?;
+        .find(|variable| edit_distance(variable.name, name) <= 2 || extends(variable.name))?;
     Some(format!(
         "{name} is not a variable of the profiler{}",
         did_you_mean(&[near.name])

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use profiler_host::debug_with_message;
+
 /// The action of a session during a step. The names are those of `torch.profiler.ProfilerAction`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Action {
@@ -228,7 +230,7 @@ impl fmt::Display for Schedule {
 
 /// The error of [`Schedule::parse`].
 ///
-/// `Debug` prints the same text as `Display`, since a `main` that returns the error prints it with `Debug`.
+/// `Debug` shows the message of `Display` too, since a `main` that returns the error prints it with `Debug`.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScheduleError {
@@ -261,11 +263,7 @@ pub enum ScheduleError {
     NothingActive,
 }
 
-impl fmt::Debug for ScheduleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+debug_with_message!(ScheduleError: NoNumber, UnknownKey, Twice, NothingActive);
 
 /// A type that decides on the action of each step: a [`Schedule`], or a function of the step's number.
 pub trait IntoSchedule {

@@ -5,11 +5,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use profiler_host::process::{platform, signals};
+
 use super::interval::{parse_interval, parse_interval_or_off};
 use super::reader::{Privileges, Reader, parse_bool, parse_bytes, parse_number};
 use super::values::{DEFAULT_CELL_MEMORY, absolute};
-use super::{Backend, Filter, ImplicitStream, Kernels, Nvtx, Schedule, SummaryTarget};
-use crate::process::{platform, signals};
+use super::{Backend, Filter, ImplicitStream, KernelRecording, Nvtx, Schedule, SummaryTarget};
 
 /// The values of all variables.
 #[derive(Clone, Debug)]
@@ -35,7 +36,7 @@ pub(crate) struct Settings {
     pub(crate) gpu_samples: Option<Duration>,
     pub(crate) nvml_library: Option<PathBuf>,
     /// The value of `PROFILER_KERNELS`.
-    pub(crate) kernels: Option<Kernels>,
+    pub(crate) kernels: Option<KernelRecording>,
     pub(crate) cupti_library: Option<PathBuf>,
     pub(crate) nvtx: Nvtx,
     pub(crate) session: SessionSettings,
@@ -68,31 +69,10 @@ impl Settings {
         settings.variables.sort_unstable();
         settings.from_environment = set;
         problems.extend(settings.without_effect());
-        if settings.tensorboard.is_some() && !cfg!(feature = "tensorboard") {
-            problems.push(
-                "PROFILER_TENSORBOARD is set, but profiler-runtime was built without its feature \
-                 `tensorboard`: nothing is written; build it with the feature"
-                    .to_owned(),
-            );
-        }
-        if settings.gpu_samples.is_some() && cfg!(feature = "cuda") && !cfg!(feature = "nvml") {
-            problems.push(
-                "PROFILER_GPU_SAMPLES is set, but profiler-runtime was built without its feature `nvml`: there are no \
-                 samples of the GPU; build it with the feature"
-                    .to_owned(),
-            );
-        }
         if settings.session.trace.is_some() && !cfg!(feature = "trace") {
             problems.push(
                 "PROFILER_TRACE is set, but profiler-runtime was built without its feature `trace`: nothing is \
                  recorded; build it with the feature"
-                    .to_owned(),
-            );
-        }
-        if settings.nvtx == Nvtx::On && !cfg!(feature = "nvtx") {
-            problems.push(
-                "PROFILER_NVTX is set, but profiler-runtime was built without its feature `nvtx`: no tool gets ranges; \
-                 build it with the feature"
                     .to_owned(),
             );
         }
@@ -117,9 +97,18 @@ impl Settings {
             "PROFILER_CUPTI_LIBRARY",
         ];
         let set = of_cuda
-            .iter()
+            .into_iter()
             .filter(|name| self.from_environment.contains(name));
-        set.map(|name| format!("{name} has no effect, since {reason}"))
+        // `auto` asks for nothing that could be missing.
+        let asks = |name, asked| (asked && !cfg!(feature = "cuda")).then_some(name);
+        let kernels = asks(
+            "PROFILER_KERNELS",
+            self.kernels == Some(KernelRecording::Required),
+        );
+        let nvtx = asks("PROFILER_NVTX", self.nvtx == Nvtx::On);
+        set.chain(kernels)
+            .chain(nvtx)
+            .map(|name| format!("{name} has no effect, since {reason}"))
             .collect()
     }
 
@@ -174,7 +163,7 @@ impl Settings {
                 .text("PROFILER_GPU_SAMPLES", parse_interval_or_off)
                 .filter(|interval| !interval.is_zero()),
             nvml_library: reader.value("PROFILER_NVML_LIBRARY", |path| Some(PathBuf::from(path))),
-            kernels: reader.text("PROFILER_KERNELS", Kernels::parse),
+            kernels: reader.text("PROFILER_KERNELS", KernelRecording::parse),
             cupti_library: reader.value("PROFILER_CUPTI_LIBRARY", |path| Some(PathBuf::from(path))),
             nvtx: reader
                 .text("PROFILER_NVTX", Nvtx::parse)
@@ -388,6 +377,23 @@ mod tests {
         assert_eq!(problems, [expected]);
         let (_, problems) = read(&[("PROFILER_CUDA_STREAM", "legacy")]);
         assert!(problems.is_empty(), "{problems:?}");
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    #[test]
+    fn what_a_build_without_cuda_cannot_do_is_reported_where_it_is_required() {
+        for name in ["PROFILER_KERNELS", "PROFILER_NVTX"] {
+            let (_, problems) = read(&[(name, "1")]);
+            let expected = format!(
+                "{name} has no effect, since profiler-runtime was built without its feature `cuda`"
+            );
+            assert!(
+                problems.len() == 1 && problems[0].starts_with(&expected),
+                "{problems:?}"
+            );
+            let (_, problems) = read(&[(name, "auto")]);
+            assert!(problems.is_empty(), "{problems:?}");
+        }
     }
 
     #[test]

@@ -4,9 +4,11 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use profiler_host::diagnostics::{did_you_mean, edit_distance};
+use profiler_report::SummaryFileError;
+use profiler_report::internal::SummaryFormat;
+
 use super::reader::parse_bool;
-use super::similar::{did_you_mean, distance};
-use super::{SummaryFileError, SummaryFormat};
 
 /// The memory that all cells of the statistics may take by default: that of some 800,000 cells.
 pub(crate) const DEFAULT_CELL_MEMORY: usize = 512 << 20;
@@ -51,7 +53,7 @@ fn misspelled_target(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?.to_ascii_lowercase();
     let near = ["stderr", "stdout"]
         .into_iter()
-        .find(|known| (1..=2).contains(&distance(known, &name)))?;
+        .find(|known| (1..=2).contains(&edit_distance(known, &name)))?;
     Some(format!(
         "the summary goes to the file {}{}",
         path.display(),
@@ -193,7 +195,7 @@ impl ImplicitStream {
 
 /// If sessions record kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Kernels {
+pub(crate) enum KernelRecording {
     /// If CUPTI is found and no other tool uses it.
     #[default]
     IfPossible,
@@ -203,7 +205,7 @@ pub(crate) enum Kernels {
     Required,
 }
 
-impl Kernels {
+impl KernelRecording {
     pub(super) fn parse(text: &str) -> Option<Self> {
         match text.trim().to_ascii_lowercase().as_str() {
             "auto" => Some(Self::IfPossible),
@@ -212,7 +214,7 @@ impl Kernels {
     }
 }
 
-impl From<bool> for Kernels {
+impl From<bool> for KernelRecording {
     fn from(on: bool) -> Self {
         if on { Self::Required } else { Self::Off }
     }

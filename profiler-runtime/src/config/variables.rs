@@ -57,7 +57,7 @@ pub const VARIABLES: [Variable; 24] = [
         name: "PROFILER_TENSORBOARD",
         takes: "a folder",
         default: "none",
-        meaning: "Logs each call of a name without a `log` of its own to a TensorBoard log in this folder (feature `tensorboard`). The tag of `app::Trainer::forward` is `Trainer/forward/cuda_ms` if it has GPU times, else `Trainer/forward/cpu_ms`.",
+        meaning: "Logs each call of a name without a `log` of its own to a TensorBoard log in this folder. The tag of `app::Trainer::forward` is `Trainer/forward/cuda_ms` if it has GPU times, else `Trainer/forward/cpu_ms`.",
         names_path: true,
     },
     Variable {
@@ -120,7 +120,7 @@ pub const VARIABLES: [Variable; 24] = [
         name: "PROFILER_GPU_SAMPLES",
         takes: "`off`, or a time from 0.1 to 86400 seconds: `1`, `500ms`, `2s`",
         default: "`off`",
-        meaning: "Reads the sensors of the GPUs this often, as `nvidia-smi` does (feature `nvml`): load, memory, power, energy, temperature, clocks and what holds them back. A background thread calls NVML; `1s` is a good choice. `off` applies to sessions too.",
+        meaning: "Reads the sensors of the GPUs this often, as `nvidia-smi` does (feature `cuda`): load, memory, power, energy, temperature, clocks and what holds them back. A background thread calls NVML; `1s` is a good choice. `off` applies to sessions too.",
         names_path: false,
     },
     Variable {
@@ -134,7 +134,7 @@ pub const VARIABLES: [Variable; 24] = [
         name: "PROFILER_KERNELS",
         takes: "`auto`, or `1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
         default: "what the session's `kernels` says, else `auto`",
-        meaning: "Records kernels, copies, fills and waits by name in the windows of sessions with `Activity::Cuda`, through CUPTI (feature `cupti`). `auto`: if the library is found and no other tool uses it. `1`: also, and a warning says why if that is not possible. Nothing of CUPTI is used while no session records.",
+        meaning: "Records kernels, copies, fills and waits by name in the windows of sessions with `Activity::Cuda`, through CUPTI (feature `cuda`). `auto`: if the library is found and no other tool uses it. `1`: also, and a warning says why if that is not possible. Nothing of CUPTI is used while no session records.",
         names_path: false,
     },
     Variable {
@@ -148,7 +148,7 @@ pub const VARIABLES: [Variable; 24] = [
         name: "PROFILER_NVTX",
         takes: "`auto`, or `1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
         default: "`auto`",
-        meaning: "Gives calls as ranges to a tool that understands NVTX, such as Nsight Systems (feature `nvtx`). `auto`: if a tool is there, which is if NVTX_INJECTION64_PATH is set; `nsys` and `ncu` set it. `1`: as `auto`, with a warning if there is no tool. `0`: never.",
+        meaning: "Gives calls as ranges to a tool that understands NVTX, such as Nsight Systems (feature `cuda`). `auto`: if a tool is there, which is if NVTX_INJECTION64_PATH is set; `nsys` and `ncu` set it. `1`: as `auto`, with a warning if there is no tool. `0`: never.",
         names_path: false,
     },
     Variable {

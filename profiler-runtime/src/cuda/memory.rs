@@ -1,7 +1,8 @@
 //! The memory in use on a device.
 
+use profiler_cuda_sys::driver::{Driver, PoolCounter, RawContext};
+
 use crate::cuda::ffi::EventApi;
-use crate::cuda::ffi::driver::{Driver, PoolCounter, RawContext};
 use crate::cuda::ffi::library;
 use crate::cuda::thread::state;
 

@@ -59,56 +59,53 @@
 
 mod context;
 mod cupti;
-mod device;
 mod ffi;
 mod health;
 mod loss;
 mod memory;
 pub(crate) mod nvml;
-#[cfg(all(feature = "nvtx", not(target_family = "wasm")))]
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 pub(crate) mod nvtx;
-#[cfg(not(all(feature = "nvtx", not(target_family = "wasm"))))]
+#[cfg(not(all(feature = "cuda", not(target_family = "wasm"))))]
 #[path = "nvtx/not_built.rs"]
 pub(crate) mod nvtx;
 mod resolver;
-mod status;
 mod stream;
 mod thread;
 
-pub use crate::stream_key::StreamId;
+pub use profiler_cuda_sys::driver::DeviceProperties;
+
 pub(crate) use context::measurement::CpuSpan;
 pub(crate) use cupti::{
-    Activity, Demand, Effect, Flushed, Launch, NO_NAME, Ready, Recording, WorkLoss, WorkLosses,
+    Demand, Effect, Flushed, Launch, NO_NAME, Ready, Recording, WorkActivity, WorkLoss, WorkLosses,
     flushed, lose_work, recording, take_work, wait_until_ready, want_kernels, why_no_kernels,
 };
 pub use cupti::{KernelStatus, kernel_status};
-pub(crate) use device::DeviceProperties;
 pub(crate) use ffi::discovery::{
     is_discovering, poll_discovery, poll_discovery_if_active, scan_loaded,
 };
+pub use ffi::library::status;
 pub(crate) use ffi::library::{
     DiscoveryReason, apply_backend, device_properties, find, is_in_use, known_status,
 };
-pub use health::CudaHealth;
+pub(crate) use ffi::status::version_text;
+pub use ffi::status::{CudaError, Status};
 pub(crate) use health::health;
-pub use loss::CudaLoss;
 pub(crate) use memory::{DeviceMemory, device_memory};
+pub use profiler_report::StreamId;
+pub use profiler_report::{CudaHealth, CudaLoss, RecordTimes};
 pub(crate) use resolver::are_watched as graphs_are_watched;
 pub(crate) use resolver::gpu_record::{GpuRecord, take_records, want_records};
 pub(crate) use resolver::{ReadSoFar, read_so_far, wait_until_read};
-pub(crate) use status::version_text;
-pub use status::{CudaError, Status, status};
-pub(crate) use stream::current::make_current;
-pub use stream::current::{
-    OnStream, StreamFuture, clear_current_stream, set_current_stream, with_stream,
-};
 pub use stream::default::{clear_default_stream, default_stream, set_default_stream};
 pub use stream::{IntoStream, Stream, StreamRef};
 pub(crate) use thread::beginning::{Begun, begin_plain, begin_task, begin_with};
+pub(crate) use thread::current_stream::make_current;
+pub use thread::current_stream::{
+    OnStream, StreamFuture, clear_current_stream, current_stream, set_current_stream, with_stream,
+};
 pub(crate) use thread::ending::{end, end_task, end_unlogged, end_without_context};
-pub use thread::record_times::RecordTimes;
 pub(crate) use thread::scope::{GpuOptions, Mode, TaskGpuScope, abandon};
-pub use thread::state::current_stream;
 pub(crate) use thread::state::{
     key_of, name_stream, name_stream_of_task, pop_poll, push_poll, return_magazines,
 };

@@ -5,6 +5,9 @@ use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use profiler_host::sync::Lock;
+use profiler_host::sync::ring::Producer;
+
 use super::borrowed::Borrowed;
 use super::callers::{self, CallersCell};
 use super::links::Links;
@@ -12,11 +15,9 @@ use super::ranges::{OpenRanges, Ranges};
 use super::slots::Slots;
 use super::text_decisions::TextDecisions;
 use super::thread_times::ThreadTimes;
-use crate::log::LogRecord;
+use crate::log_record::LogRecord;
 use crate::name;
 use crate::stats::StatCell;
-use crate::sync::Lock;
-use crate::sync::ring::Producer;
 
 /// The memory of a thread from its first measured call to its end.
 pub(super) struct Block {

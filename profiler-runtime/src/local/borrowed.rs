@@ -11,9 +11,10 @@
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use profiler_host::sync::ReentrancyGuard;
+
 use crate::name::{self, Name};
 use crate::stats::{self, StatCell};
-use crate::sync::ReentrancyGuard;
 
 /// A cell that is borrowed for a name.
 #[derive(Clone, Copy)]

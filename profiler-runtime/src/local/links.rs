@@ -7,8 +7,8 @@
 //! - An *entered handle*. It has a serial and is the innermost entry of the thread, as a scope would be, but measures
 //!   nothing. Scopes opened directly inside are children of the handle's scope.
 //!
-//! While the innermost entry has a link, [`ThreadState::innermost`] has the flag [`LINKED`], and the thread's table of
-//! cells is the empty one. So scopes directly inside take the slow path, which calls [`child_opened`] and
+//! While the innermost entry has a link, [`ThreadState::innermost`] is [linked](Innermost::is_linked), and the thread's
+//! table of cells is the empty one. So scopes directly inside take the slow path, which calls [`child_opened`] and
 //! [`child_closed`]; the scope with the link takes it too when it closes. The fast path needs no check, and scopes further
 //! inside take it.
 //!
@@ -27,13 +27,13 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::callers;
+use profiler_host::diagnostics;
+use profiler_host::sync::ReentrancyGuard;
+
 use super::shared_scope::SharedScope;
-use super::{Block, ENDED, LINKED, ThreadState, open_names, presume_leaked_above, with_state};
+use super::{Block, Innermost, ThreadState, open_names, presume_leaked_above, with_state};
 use crate::clock::now;
-use crate::diagnostics;
 use crate::stats::StatCell;
-use crate::sync::ReentrancyGuard;
 
 /// Links that a thread keeps. Beyond that, further handles have no effect: scopes that are open hold the serials of the
 /// older links, and restore them when they close.
@@ -45,17 +45,17 @@ pub(super) struct Link {
     /// The serial of the scope, poll or entered handle.
     serial: u64,
     scope: Arc<SharedScope>,
-    kind: Kind,
+    kind: LinkKind,
     /// `true` while a child is open directly inside.
     has_child: bool,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum LinkKind {
     Owner,
     Entered {
         /// The value of `innermost` that it replaced.
-        outer: u64,
+        outer: Innermost,
         /// `true` if it was left while a scope inside was open. It ends with that scope.
         is_left: bool,
     },
@@ -80,7 +80,6 @@ fn with_links<T>(f: impl FnOnce(&'static Block, &mut Vec<Link>) -> T) -> Option<
 }
 
 fn find(links: &mut [Link], serial: u64) -> Option<&mut Link> {
-    let serial = serial & !LINKED;
     links.iter_mut().rev().find(|link| link.serial == serial)
 }
 
@@ -100,32 +99,22 @@ fn push(links: &mut Vec<Link>, link: Link) -> bool {
     has_room
 }
 
-/// Returns what threads share of the innermost open scope, or of the innermost entered handle's. Returns `None` if no scope is
-/// open.
-pub(crate) fn share_innermost() -> Option<Arc<SharedScope>> {
-    let innermost = super::innermost();
-    if innermost == 0 {
-        return None;
-    }
-    let _reentrancy = ReentrancyGuard::try_enter();
-    if innermost & LINKED != 0 {
-        return with_links(|_, links| Some(Arc::clone(&find(links, innermost)?.scope))).flatten();
-    }
-    let scope = SharedScope::new(names_around(innermost), callers::chain(innermost));
-    own(innermost, &scope).then_some(scope)
+/// Returns the scope of the link with this serial.
+pub(super) fn scope_of(serial: u64) -> Option<Arc<SharedScope>> {
+    with_links(|_, links| Some(Arc::clone(&find(links, serial)?.scope))).flatten()
 }
 
 /// Makes an open scope or poll of this thread the owner of `scope`.
-fn own(serial: u64, scope: &Arc<SharedScope>) -> bool {
+pub(super) fn own(serial: u64, scope: &Arc<SharedScope>) -> bool {
     let link = Link {
         serial,
         scope: Arc::clone(scope),
-        kind: Kind::Owner,
+        kind: LinkKind::Owner,
         has_child: false,
     };
     let is_added = with_links(|_, links| push(links, link)) == Some(true);
     if is_added {
-        with_state(|state| state.set_innermost(serial | LINKED));
+        with_state(|state| state.set_innermost(Innermost::linked(serial)));
     }
     is_added
 }
@@ -133,7 +122,7 @@ fn own(serial: u64, scope: &Arc<SharedScope>) -> bool {
 /// Ends the innermost scope as an owner. Returns what it shared.
 pub(crate) fn disown(serial: u64) -> Option<Arc<SharedScope>> {
     with_links(|_, links| {
-        let is_owner = |link: &Link| link.serial == serial && matches!(link.kind, Kind::Owner);
+        let is_owner = |link: &Link| link.serial == serial && matches!(link.kind, LinkKind::Owner);
         let place = links.iter().rposition(is_owner)?;
         Some(links.remove(place).scope)
     })
@@ -169,7 +158,7 @@ fn forget_above(serial: u64) {
 impl Link {
     /// Undoes what the link did, though its scopes are still open.
     fn abandon(&self, block: &Block) {
-        if let Kind::Entered { .. } = self.kind {
+        if let LinkKind::Entered { .. } = self.kind {
             unmark(block, self);
             if self.has_child {
                 self.scope.coverage.leave(now);
@@ -192,7 +181,7 @@ pub(crate) fn enter(scope: &Arc<SharedScope>) -> u64 {
         let link = Link {
             serial,
             scope: Arc::clone(scope),
-            kind: Kind::Entered {
+            kind: LinkKind::Entered {
                 outer,
                 is_left: false,
             },
@@ -202,7 +191,7 @@ pub(crate) fn enter(scope: &Arc<SharedScope>) -> u64 {
             return None;
         }
         state.last_serial.set(serial);
-        state.set_innermost(serial | LINKED);
+        state.set_innermost(Innermost::linked(serial));
         for id in &*scope.names {
             if let Some(cell) = block.cell(*id) {
                 cell.enter_poll(serial);
@@ -218,7 +207,7 @@ pub(crate) fn leave(serial: u64) {
     let _reentrancy = ReentrancyGuard::try_enter();
     with_links(|_, links| {
         if let Some(link) = find(links, serial)
-            && let Kind::Entered { is_left, .. } = &mut link.kind
+            && let LinkKind::Entered { is_left, .. } = &mut link.kind
         {
             *is_left = true;
         }
@@ -239,7 +228,7 @@ fn unmark(block: &Block, entered: &Link) {
 pub(super) fn mark_new_cell(id: u32, cell: &StatCell) {
     with_links(|_, links| {
         let is_inside = |link: &&Link| {
-            matches!(link.kind, Kind::Entered { .. }) && link.scope.names.contains(&id)
+            matches!(link.kind, LinkKind::Entered { .. }) && link.scope.names.contains(&id)
         };
         if let Some(entered) = links.iter().find(is_inside) {
             cell.enter_poll(entered.serial);
@@ -249,7 +238,7 @@ pub(super) fn mark_new_cell(id: u32, cell: &StatCell) {
 
 impl ThreadState {
     /// Changes the innermost entry, and the table of cells with it.
-    pub(crate) fn set_innermost(&self, innermost: u64) {
+    pub(crate) fn set_innermost(&self, innermost: Innermost) {
         self.innermost.set(innermost);
         self.follow_innermost();
     }
@@ -257,29 +246,24 @@ impl ThreadState {
     /// Makes the table of cells the one that scopes directly inside the innermost entry may use.
     pub(super) fn follow_innermost(&self) {
         let block = self.block.get();
-        let block = block.filter(|_| self.innermost.get() & LINKED == 0);
+        let block = block.filter(|_| !self.innermost.get().is_linked());
         self.slots
             .set(block.map_or(&[], |block| block.slots.table()));
     }
 
     /// Removes handles that were left from the innermost end.
     pub(crate) fn skip_left_handles(&self) {
-        loop {
-            let innermost = self.innermost.get();
-            if innermost & LINKED == 0 || innermost == ENDED {
-                break;
-            }
+        while let Some(serial) = self.innermost.get().if_linked() {
             let left = with_links(|block, links| {
-                let serial = innermost & !LINKED;
                 let is_left = |link: &mut Link| {
                     link.serial == serial
-                        && matches!(link.kind, Kind::Entered { is_left, .. } if is_left)
+                        && matches!(link.kind, LinkKind::Entered { is_left, .. } if is_left)
                 };
                 let entered = links.pop_if(is_left)?;
                 unmark(block, &entered);
                 match entered.kind {
-                    Kind::Entered { outer, .. } => Some(outer),
-                    Kind::Owner => None,
+                    LinkKind::Entered { outer, .. } => Some(outer),
+                    LinkKind::Owner => None,
                 }
             });
             match left.flatten() {
@@ -294,13 +278,13 @@ impl ThreadState {
 /// Notes that a scope or poll opened directly inside an entry with a link. `outer` is the value of `innermost` that it
 /// replaced.
 #[cold]
-pub(crate) fn child_opened(outer: u64) {
+pub(crate) fn child_opened(outer: Innermost) {
     each_around(outer, |link, is_parent| match link.kind {
-        Kind::Entered { .. } if is_parent && !link.has_child => {
+        LinkKind::Entered { .. } if is_parent && !link.has_child => {
             link.has_child = true;
             link.scope.coverage.enter(now);
         }
-        Kind::Owner if !link.has_child => {
+        LinkKind::Owner if !link.has_child => {
             link.has_child = true;
             link.scope.coverage.pause(now);
         }
@@ -311,13 +295,13 @@ pub(crate) fn child_opened(outer: u64) {
 
 /// Notes that such a scope or poll has closed.
 #[cold]
-pub(crate) fn child_closed(outer: u64) {
+pub(crate) fn child_closed(outer: Innermost) {
     each_around(outer, |link, is_parent| match link.kind {
-        Kind::Entered { .. } if is_parent && link.has_child => {
+        LinkKind::Entered { .. } if is_parent && link.has_child => {
             link.has_child = false;
             link.scope.coverage.leave(now);
         }
-        Kind::Owner if link.has_child => {
+        LinkKind::Owner if link.has_child => {
             link.has_child = false;
             link.scope.coverage.resume(now);
         }
@@ -329,33 +313,35 @@ pub(crate) fn child_closed(outer: u64) {
 
 /// Calls `f` with the link of the innermost entry, and with those around it as far as they enclose the same scope: the
 /// entered handles, and the scope around those. The flag is `true` for the first.
-fn each_around(outer: u64, mut f: impl FnMut(&mut Link, bool)) {
+fn each_around(outer: Innermost, mut f: impl FnMut(&mut Link, bool)) {
     with_links(|_, links| {
         let (mut at, mut is_parent) = (outer, true);
-        while at & LINKED != 0 {
-            let Some(link) = find(links, at) else { break };
+        while let Some(serial) = at.if_linked() {
+            let Some(link) = find(links, serial) else {
+                break;
+            };
             f(link, is_parent);
             is_parent = false;
             match link.kind {
-                Kind::Entered { outer, .. } => at = outer,
-                Kind::Owner => break,
+                LinkKind::Entered { outer, .. } => at = outer,
+                LinkKind::Owner => break,
             }
         }
     });
 }
 
 /// Returns the place of a scope that replaced `outer` as the innermost entry.
-pub(crate) fn place(outer: u64) -> Place {
+pub(crate) fn place(outer: Innermost) -> Place {
     let mut place = Place {
-        enclosing: outer & !LINKED,
+        enclosing: outer.serial(),
         parent: 0,
     };
-    if outer & LINKED == 0 {
+    if !outer.is_linked() {
         return place;
     }
     each_around(outer, |link, is_parent| {
-        if let Kind::Entered { outer, .. } = link.kind {
-            place.enclosing = outer & !LINKED;
+        if let LinkKind::Entered { outer, .. } = link.kind {
+            place.enclosing = outer.serial();
             if is_parent {
                 place.parent = link.scope.id;
             }
@@ -365,24 +351,17 @@ pub(crate) fn place(outer: u64) -> Place {
 }
 
 /// Returns the serial of the enclosing scope of one that replaced `outer`, and the scope of a handle that is its parent.
-pub(super) fn parent_of(outer: u64) -> (u64, Option<Arc<SharedScope>>) {
-    let mut parent = None;
+pub(super) fn parent_of(outer: Innermost) -> (u64, Option<Arc<SharedScope>>) {
     let place = place(outer);
-    if place.parent != 0 {
-        each_around(outer, |link, is_parent| {
-            if is_parent {
-                parent = Some(Arc::clone(&link.scope));
-            }
-        });
-    }
-    (place.enclosing, parent)
+    let link = outer.if_linked().filter(|_| place.parent != 0);
+    (place.enclosing, link.and_then(scope_of))
 }
 
 /// Calls `f` with the scopes of the handles that are entered on this thread.
 pub(super) fn with_entered(mut f: impl FnMut(&SharedScope)) {
     with_links(|_, links| {
         for link in links.iter() {
-            if let Kind::Entered { .. } = link.kind {
+            if let LinkKind::Entered { .. } = link.kind {
                 f(&link.scope);
             }
         }
@@ -390,19 +369,16 @@ pub(super) fn with_entered(mut f: impl FnMut(&SharedScope)) {
 }
 
 /// Returns the names around a scope that replaced `outer` as the innermost entry, outermost first.
-pub(crate) fn names_around(outer: u64) -> Arc<[u32]> {
-    let linked = || with_links(|_, links| Some(Arc::clone(&find(links, outer)?.scope.names)));
-    if outer & LINKED != 0
-        && let Some(Some(names)) = linked()
-    {
-        return names;
+pub(crate) fn names_around(outer: Innermost) -> Arc<[u32]> {
+    if let Some(scope) = outer.if_linked().and_then(scope_of) {
+        return Arc::clone(&scope.names);
     }
-    let own = open_names(outer & !LINKED);
+    let own = open_names(outer.serial());
     // A thread without a cell for a name has nothing that marks it as open.
     let mut names: Vec<u32> = Vec::new();
     with_links(|_, links| {
         for link in links.iter() {
-            if let Kind::Entered { .. } = link.kind {
+            if let LinkKind::Entered { .. } = link.kind {
                 let new = link.scope.names.iter().filter(|name| !names.contains(name));
                 let new: Vec<u32> = new.copied().collect();
                 names.extend(new);

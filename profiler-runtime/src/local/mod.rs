@@ -18,7 +18,7 @@
 //! 2. *Attached.* The first measured call registers the destructor of [`ThreadResources`] and acquires a block.
 //! 3. *Ending.* That destructor ran and scheduled [`release`]. The block stays attached, since destructors of other
 //!    thread-locals may still make measured calls.
-//! 4. *Ended.* [`release`] ran: `innermost` is [`ENDED`], the table is the empty one again, and the block has been
+//! 4. *Ended.* [`release`] ran: `innermost` is [`Innermost::ENDED`], the table is the empty one again, and the block has been
 //!    recycled. Calls from here on are counted in their names directly, under the names' locks.
 //!
 //! Only the thread itself reads and writes its state, so no memory ordering is involved. A block moves between threads
@@ -27,6 +27,7 @@
 mod block;
 mod borrowed;
 pub(crate) mod callers;
+mod innermost;
 mod links;
 mod ranges;
 mod shared_scope;
@@ -38,33 +39,29 @@ mod thread_times;
 use std::cell::Cell;
 use std::sync::Arc;
 
+use profiler_host::sync::ReentrancyGuard;
+use profiler_host::sync::ring::Producer;
+
 use crate::clock;
-use crate::log::LogRecord;
+use crate::log_record::LogRecord;
 use crate::name;
 use crate::stats::{NoCellLeft, StatCell};
-use crate::sync::ReentrancyGuard;
-use crate::sync::ring::Producer;
 use block::Block;
 pub use block::blocks_made;
 pub(crate) use borrowed::borrowing_threads;
+pub(crate) use innermost::{Innermost, SERIALS};
 pub(crate) use links::{
     Place, child_closed, child_opened, disown, enter, leave, names_around, place,
-    presume_leaked_inside, resume_poll, share_innermost, suspend_poll,
+    presume_leaked_inside, resume_poll, suspend_poll,
 };
 pub(crate) use ranges::{begin_range, end_range, end_ranges_inside, first_range};
 pub(crate) use shared_scope::SharedScope;
-use slots::Table;
+use slots::CellTable;
 pub(crate) use slots::{id_at, slot_index};
 pub(crate) use thread_times::{begin_thread_time, end_thread_time};
 
-/// The value of [`ThreadState::innermost`] on a thread that has ended. No scope has this serial.
-pub(crate) const ENDED: u64 = u64::MAX;
-
-/// A flag of [`ThreadState::innermost`]: the entry has a link, see [`links`]. No serial has this bit.
-pub(crate) const LINKED: u64 = 1 << 54;
-
 /// The part of the per-thread state that a measured call reads and writes.
-// Padded so that the fields are not loaded together: a wide load after two narrow stores defeats store forwarding.
+// Padded, so that the compiler does not load two fields at once: a wide load after two narrow stores defeats store forwarding.
 #[repr(C)]
 pub(crate) struct ThreadState {
     /// The serial of the youngest scope.
@@ -73,12 +70,11 @@ pub(crate) struct ThreadState {
     /// The ticks that closed children of the innermost open scope took, plus the value at which that scope opened.
     pub(crate) child_ticks: Cell<i64>,
     _more_padding: u64,
-    /// The serial of the innermost open scope, with [`LINKED`] if it has a link; 0 if none is open; [`ENDED`].
-    pub(crate) innermost: Cell<u64>,
+    pub(crate) innermost: Cell<Innermost>,
     /// The serial of the innermost running poll; 0 if none is running. Older scopes were opened outside of that poll.
     pub(crate) innermost_poll: Cell<u64>,
     /// The table of the block, or an empty one if there is no block or the innermost entry has a link.
-    slots: Cell<Table>,
+    slots: Cell<CellTable>,
     /// The [cost](clock::cost) of a measurement, in ticks, while there is a block. A copy, since a program finds it here with
     /// fewer instructions than a static of another crate.
     pub(crate) clock_cost: Cell<u64>,
@@ -87,7 +83,7 @@ pub(crate) struct ThreadState {
     block: Cell<Option<&'static Block>>,
 }
 
-/// The number of scopes after which a sweep is tried again that found the profiler at work.
+/// After how many scopes a sweep is tried again that could not maintain each cell, since the thread was in the profiler.
 const SWEEP_SOON: u64 = 1 << 16;
 
 /// The number of scopes between two sweeps. So few that no count of a cell overflows meanwhile: see
@@ -101,7 +97,7 @@ thread_local! {
             _padding: 0,
             child_ticks: Cell::new(0),
             _more_padding: 0,
-            innermost: Cell::new(0),
+            innermost: Cell::new(Innermost::NONE),
             innermost_poll: Cell::new(0),
             slots: Cell::new(&[]),
             clock_cost: Cell::new(0),
@@ -124,8 +120,8 @@ impl Drop for ThreadResources {
     }
 }
 
-/// Runs `f` on the thread's state. Returns `Some` to the very end of the thread: the state is never destroyed, which the
-/// compiler knows too.
+/// Runs `f` on the thread's state. Always returns `Some`, since the state is never destroyed; the compiler knows that too, and
+/// removes the check.
 #[inline(always)]
 pub(crate) fn with_state<T>(f: impl FnOnce(&ThreadState) -> T) -> Option<T> {
     STATE.try_with(f).ok()
@@ -152,7 +148,7 @@ impl ThreadState {
 
     #[cold]
     fn attach_block(&self) -> Option<&'static Block> {
-        if self.innermost.get() == ENDED {
+        if self.innermost.get() == Innermost::ENDED {
             return None;
         }
         let block = block::acquire()?;
@@ -176,7 +172,7 @@ fn release() {
         // First, so that calls from within the rest (a measured allocator, destructors of loggers) do not find the
         // block, and guards that are still held do not write to cells that other threads may have by then.
         state.slots.set(&[]);
-        state.innermost.set(ENDED);
+        state.innermost.set(Innermost::ENDED);
         if let Some(block) = state.block.take() {
             block.retire_cells();
             block::recycle(block);
@@ -186,14 +182,14 @@ fn release() {
 
 /// Returns `true` if the thread's cells have been released.
 pub(crate) fn has_ended() -> bool {
-    with_state(|state| state.innermost.get() == ENDED).unwrap_or(true)
+    with_state(|state| state.innermost.get() == Innermost::ENDED).unwrap_or(true)
 }
 
-/// Returns the serial of the innermost open scope, with [`LINKED`] if it has a link; 0 if none is open.
-pub(crate) fn innermost() -> u64 {
+/// Returns what is innermost on this thread: nothing, if the thread has ended.
+pub(crate) fn innermost() -> Innermost {
     with_state(|state| state.innermost.get())
-        .filter(|innermost| *innermost != ENDED)
-        .unwrap_or(0)
+        .filter(|innermost| *innermost != Innermost::ENDED)
+        .unwrap_or(Innermost::NONE)
 }
 
 /// Presumes that all scopes younger than `serial` were leaked, so that later calls of their names do not count as
@@ -214,6 +210,22 @@ pub(crate) fn open_names(up_to: u64) -> Arc<[u32]> {
         .collect();
     open.sort_unstable();
     open.into_iter().map(|(_, name)| name).collect()
+}
+
+/// Returns what threads share of the innermost open scope, or of the innermost entered handle's. Returns `None` if no scope is
+/// open.
+pub(crate) fn share_innermost() -> Option<Arc<SharedScope>> {
+    let innermost = innermost();
+    if innermost == Innermost::NONE {
+        return None;
+    }
+    let _reentrancy = ReentrancyGuard::try_enter();
+    if let Some(serial) = innermost.if_linked() {
+        return links::scope_of(serial);
+    }
+    let serial = innermost.serial();
+    let scope = SharedScope::new(names_around(innermost), callers::chain(serial));
+    links::own(serial, &scope).then_some(scope)
 }
 
 /// Maintains all cells of the thread that need it, if that is due: the fast path does not check for overflows.

@@ -5,8 +5,9 @@
 
 use std::cell::RefCell;
 
+use profiler_host::sync::ReentrancyGuard;
+
 use super::with_state;
-use crate::sync::ReentrancyGuard;
 
 /// Open ranges of one thread. Scopes further inside have none.
 const MAX_OPEN: usize = 4096;

@@ -3,9 +3,21 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::callers::{Caller, SharedCall};
 use crate::clock::now;
 use crate::stats::Coverage;
+
+/// The caller of a scope, by its node and its name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Caller {
+    pub(super) node: u32,
+    pub(super) name: u32,
+}
+
+/// The ids of the names of a caller and a callee.
+pub(super) type Pair = (u32, u32);
+
+/// A call that is open around a scope with a handle, and its node.
+pub(super) type SharedCall = (Pair, u32);
 
 /// The part of an open scope, or of a future, that threads share if it has a handle.
 #[derive(Debug)]

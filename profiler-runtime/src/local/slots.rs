@@ -8,10 +8,10 @@ use crate::name::MAX_NAMES;
 use crate::stats::StatCell;
 
 /// The place of the cell of one name.
-pub(super) type Slot = Cell<Option<&'static StatCell>>;
+pub(super) type CellSlot = Cell<Option<&'static StatCell>>;
 
 /// A table of slots. That of a name has the index [`slot_index`]; the first slot is always empty.
-pub(super) type Table = &'static [Slot];
+pub(super) type CellTable = &'static [CellSlot];
 
 /// The slots of the smallest table.
 const LEAST: usize = 64;
@@ -32,11 +32,11 @@ pub(crate) const fn id_at(index: u32) -> u32 {
 
 /// The slots of one thread: one table, replaced by a larger one when a name has a higher id than all before.
 pub(super) struct Slots {
-    table: Cell<Table>,
+    table: Cell<CellTable>,
     /// One more than the highest index that is used.
     end: Cell<usize>,
     /// The tables before, by the power of two of their length.
-    kept: [Cell<Table>; KEPT],
+    kept: [Cell<CellTable>; KEPT],
 }
 
 /// The powers of two up to that of the largest table.
@@ -47,11 +47,11 @@ impl Slots {
         Self {
             table: Cell::new(&[]),
             end: Cell::new(0),
-            kept: [const { Cell::new(&[] as Table) }; KEPT],
+            kept: [const { Cell::new(&[] as CellTable) }; KEPT],
         }
     }
 
-    pub(super) fn table(&self) -> Table {
+    pub(super) fn table(&self) -> CellTable {
         self.table.get()
     }
 
@@ -117,15 +117,15 @@ impl Slots {
 }
 
 /// Allocates empty slots, which are never freed. Returns `None` if there is no memory.
-fn allocate(len: usize) -> Option<Table> {
-    let layout = Layout::array::<Slot>(len)
+fn allocate(len: usize) -> Option<CellTable> {
+    let layout = Layout::array::<CellSlot>(len)
         .ok()
         .filter(|layout| layout.size() > 0)?;
     // SAFETY: the size is not zero.
     let memory = NonNull::new(unsafe { alloc_zeroed(layout) })?;
     // SAFETY: the memory has the layout of the slots, is used by nothing else, and is never freed. Zeros are valid for
     // slots: null is `None`.
-    Some(unsafe { std::slice::from_raw_parts(memory.cast::<Slot>().as_ptr(), len) })
+    Some(unsafe { std::slice::from_raw_parts(memory.cast::<CellSlot>().as_ptr(), len) })
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ fn a_thread_has_one_cell_for_each_name() {
 }
 
 #[test]
-fn a_thread_without_cells_has_none_of_its_own_yet() {
+fn a_thread_that_called_nothing_has_no_cells() {
     let id = name("local: not called").id;
     on_thread(move || {
         assert!(
@@ -61,7 +61,7 @@ fn counts_move_to_their_name_when_the_thread_ends() {
         release();
         assert!(has_ended());
         assert_eq!(super::cell(name.id).err(), Some(NoCell::Unavailable));
-        assert_eq!(innermost(), 0);
+        assert_eq!(innermost(), Innermost::NONE);
         assert!(with_ring(|_| ()).is_none());
     });
     let totals = name.totals();
@@ -134,7 +134,7 @@ fn a_handle_keeps_each_call_around_it_once() {
             let opened = with_state(|state| {
                 let serial = state.last_serial.get() + 1;
                 state.last_serial.set(serial);
-                (serial, state.innermost.replace(serial))
+                (serial, state.innermost.replace(Innermost::new(serial)))
             });
             let (serial, outer) = opened.unwrap();
             callers::opened(name, serial, outer);

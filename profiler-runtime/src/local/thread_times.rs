@@ -6,9 +6,10 @@
 
 use std::cell::RefCell;
 
-use super::{LINKED, with_state};
+use profiler_host::sync::ReentrancyGuard;
+
+use super::with_state;
 use crate::clock::thread_time;
-use crate::sync::ReentrancyGuard;
 
 /// Open scopes that a thread keeps thread times for. Those further inside have none; their time is in that of the
 /// scopes around them.
@@ -40,7 +41,6 @@ pub(crate) struct ThreadTime {
 pub(crate) fn begin_thread_time(serial: u64, outer: u64) -> bool {
     with_times(|times| {
         // Scopes younger than the one around this one are closed, or their guards were leaked.
-        let outer = outer & !LINKED;
         while times.last().is_some_and(|open| open.serial > outer) {
             times.pop();
         }
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_a_scope_without_those_inside_is_its_own() {
+    fn own_time_excludes_nested_scopes() {
         assert!(begin_thread_time(1, 0));
         work();
         assert!(begin_thread_time(2, 1));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_that_ends_before_one_inside_has_its_time() {
+    fn a_scope_that_ends_before_a_nested_one_is_timed() {
         assert!(begin_thread_time(1, 0));
         assert!(begin_thread_time(2, 1));
         assert!(end_thread_time(1).is_some());

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 
-use crate::sync::ReentrancyGuard;
+use profiler_host::sync::ReentrancyGuard;
 
 /// The counts of a thread, in bytes.
 pub(super) struct ThreadCounts {

@@ -1,6 +1,7 @@
 //! The memory of one scope: the difference of the counts of its thread between its two ends.
 
-use super::MemoryUse;
+use profiler_report::MemoryUse;
+
 use super::counters::{ThreadCounts, total, with_counts};
 use crate::cuda::{self, DeviceMemory};
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use crate::diagnostics::DropReason;
+use profiler_report::DropReason;
 
 /// Decides whether a logger is called, for one name or for all names (default loggers).
 ///

@@ -21,10 +21,11 @@
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering::Relaxed;
 
+use profiler_host::sync::{Lock, ReentrancyGuard, prefetch};
+
 use super::Name;
-use crate::diagnostics;
+use crate::losses;
 use crate::stats::{self, NoCellLeft, StatCell, Totals};
-use crate::sync::{Lock, ReentrancyGuard, prefetch};
 
 /// How many cells before it is read a cell is prefetched.
 const PREFETCHED: usize = 3;
@@ -208,7 +209,7 @@ impl Name {
         if counts.folded.buckets.reserve() {
             cell.drain_into(&mut counts.folded);
         } else {
-            diagnostics::count_unmeasured();
+            losses::count_unmeasured();
         }
     }
 
@@ -370,7 +371,7 @@ mod tests {
     #[cfg(all(unix, not(miri)))]
     #[test]
     fn a_child_finds_the_cells_that_a_thread_of_its_parent_held() {
-        use crate::process::fork::tests::fork_and;
+        use crate::fork_and::fork_and;
 
         let name = name("counts: forked");
         let cell = name.new_cell().unwrap();

@@ -2,33 +2,31 @@
 
 mod circuit_breaker;
 mod counts;
-mod length;
 mod location;
 mod path;
 mod registry;
 mod sampling;
-#[cfg(any(feature = "trace", all(feature = "export", feature = "session")))]
 mod short;
 mod time_source;
 
 use std::sync::atomic::AtomicU64;
 
+use profiler_host::sync::RaceCell;
+use profiler_report::TimeSource;
+
 use crate::stats::GpuTotals;
-use crate::sync::RaceCell;
 use counts::Counts;
 use time_source::AtomicTimeSource;
 
 pub(crate) use circuit_breaker::CircuitBreaker;
 pub(crate) use counts::maintain;
-pub(crate) use length::{Buffer, MAX_LENGTH, truncate, truncate_into};
 pub use location::SourceLocation;
+pub(crate) use profiler_report::internal::{Buffer, MAX_LENGTH, truncate, truncate_into};
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 pub(crate) use registry::of_span;
 pub(crate) use registry::{OVERFLOW_NAME, all, by_id, declared, of_function, run_time};
 pub(crate) use sampling::Sampling;
-#[cfg(any(feature = "trace", all(feature = "export", feature = "session")))]
 pub(crate) use short::short_forms;
-pub use time_source::TimeSource;
 
 /// The largest number of names. Ids are smaller, so that a thread finds its cell by two indices.
 pub(crate) const MAX_NAMES: usize = 1 << 16;
@@ -49,14 +47,6 @@ pub(crate) struct Name {
     pub(crate) id: u32,
     /// The text in summaries: at most [`MAX_LENGTH`] bytes.
     pub(crate) text: String,
-    #[cfg_attr(
-        not(any(
-            feature = "trace",
-            all(feature = "export", feature = "session"),
-            all(feature = "nvtx", not(target_family = "wasm"))
-        )),
-        expect(dead_code, reason = "for names in traces and in NVTX tools")
-    )]
     pub(crate) origin: Origin,
     /// The beginning of the tags that loggers get. No two names have the same tag.
     pub(crate) tag: String,
@@ -67,8 +57,8 @@ pub(crate) struct Name {
     /// The name that was registered before this one.
     previous: Option<&'static Self>,
     counts: Counts,
-    /// The step of the next logged call. The collector writes it; threads that end add the calls that they could not
-    /// report.
+    /// The step of the next logged call. Who makes the entry of a call takes it: the collector, the resolver, or the thread
+    /// of a call with `sync`. Threads that end add the calls that they could not report.
     pub(crate) next_step: AtomicU64,
     pub(crate) sampling: Sampling,
     /// The circuit breaker of the loggers that calls of this name bring. Default loggers have their own.

@@ -9,11 +9,11 @@ use std::sync::atomic::{
 };
 use std::{iter, ptr};
 
-use super::length::truncate;
+use profiler_host::diagnostics;
+use profiler_host::sync::{Lock, RaceCell, ReentrancyGuard};
+
 use super::path::{full_tag, function_name, function_tag};
-use super::{MAX_NAMES, Name, Origin, SourceLocation};
-use crate::diagnostics;
-use crate::sync::{Lock, RaceCell, ReentrancyGuard};
+use super::{MAX_NAMES, Name, Origin, SourceLocation, truncate};
 
 /// The name for calls whose own name cannot be registered, because there are too many.
 pub(crate) const OVERFLOW_NAME: &str = "(other names)";

@@ -4,20 +4,21 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use profiler_host::diagnostics;
+use profiler_host::diagnostics::user_code;
+use profiler_host::sync::ReentrancyGuard;
+use profiler_log::{CalledOnAnotherThread, IntoLogger, LogOutcome, LoggerInPlace};
+
 use super::ScopeWithArgs;
-use super::future::FutureScopeWithArgs;
 use super::handle::{AsHandle, Handle};
-use crate::cuda::{self, DiscoveryReason, GpuOptions, IntoStream, Mode};
-use crate::diagnostics;
-use crate::diagnostics::user_code;
+use super::open::ScopeArgs;
+use crate::cuda::{self, DiscoveryReason, IntoStream, Mode};
 use crate::local::{self, NoCell};
-use crate::log::into_logger::{CalledOnAnotherThread, LoggerInPlace};
-use crate::log::{IntoLogger, LogOutcome, LogRequest};
+use crate::log_record::LogRequest;
 use crate::name;
-use crate::session::{self, Shapes, ToShape};
+use crate::session::{self, ToShape};
 use crate::step::IntoStep;
 use crate::switch::SiteDecision;
-use crate::sync::ReentrancyGuard;
 
 /// A call whose site has decided, and whose scope is not open yet.
 ///
@@ -34,24 +35,6 @@ pub struct ScopeBuilder<'s> {
     pub(crate) request: ManuallyDrop<LogRequest>,
     pub(crate) args: ManuallyDrop<ScopeArgs>,
     borrowed_stream: PhantomData<&'s ()>,
-}
-
-/// The arguments of a call that only the slow path uses.
-#[derive(Debug, Default)]
-pub(crate) struct ScopeArgs {
-    /// `None` if the call has no argument for its GPU time.
-    pub(crate) gpu: Option<GpuOptions>,
-    /// `None` if no session records shapes, or the call gives none.
-    pub(crate) shapes: Shapes,
-    pub(crate) parent: Handle,
-}
-
-impl ScopeArgs {
-    /// Returns `true` if the call has none of these arguments.
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.gpu.is_none() && self.shapes.is_none() && self.parent.is_none()
-    }
 }
 
 impl<'s> ScopeBuilder<'s> {
@@ -109,7 +92,8 @@ impl<'s> ScopeBuilder<'s> {
         self.is_logged() || self.decision.is_some_and(SiteDecision::has_ranges)
     }
 
-    /// Returns `true` if the call's stream is wanted: the call is measured, and there is a CUDA driver.
+    /// Returns `true` if the call's stream is wanted: the call is measured, and there is a CUDA driver, which this loads if it
+    /// is not loaded.
     #[inline]
     pub fn wants_stream(&mut self) -> bool {
         self.decision.is_some() && cuda::find(DiscoveryReason::ExplicitRequest).is_some()
@@ -183,7 +167,7 @@ impl<'s> ScopeBuilder<'s> {
     }
 
     /// Opens the scope, and takes the arguments. Reads the clock last.
-    // Not `self`: the compiler would copy the builder, whose address was known to other functions, to a new place.
+    // Takes a reference: other functions have known the builder's address, so the compiler would copy it to pass it by value.
     #[inline]
     pub fn start(&mut self) -> ScopeWithArgs<'s> {
         if self.decision.is_none() {
@@ -250,7 +234,7 @@ impl<'s> ScopeBuilder<'s> {
 
     /// Decides whether the call is logged, if a default logger wants that and nothing has asked before.
     #[inline]
-    fn resolve_sampling(&mut self) {
+    pub(super) fn resolve_sampling(&mut self) {
         if let Some(decision) = self.decision.filter(|decision| decision.is_logged()) {
             self.sample(decision);
         }
@@ -274,15 +258,6 @@ impl Drop for ScopeBuilder<'_> {
             // nothing has taken them out.
             unsafe { self.drop_args() };
         }
-    }
-}
-
-impl ScopeBuilder<'static> {
-    /// Returns the scope of a future. It opens when the future is first polled.
-    #[inline]
-    pub fn task(mut self) -> FutureScopeWithArgs {
-        self.resolve_sampling();
-        FutureScopeWithArgs::new(self)
     }
 }
 

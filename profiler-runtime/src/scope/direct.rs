@@ -5,26 +5,31 @@
 //! All else takes the slow path: the first call of a name on a thread, a panic, a guard that is dropped out of order,
 //! details that a session asks for, thread times, callers, ranges, steps, handles.
 //!
-//! In debug builds nothing is inlined into one large frame, which would lie on the stack below the GPU part.
+//! Debug builds do not inline its parts: they would make one large frame, which stays on the stack during the GPU part.
 
 use std::mem::ManuallyDrop;
 use std::thread::panicking;
 
-use super::builder::ScopeArgs;
-use super::close::{Closed, end_logged_slowly, end_recursive, end_slowly, record_slowly};
-use super::open::{CUDA, LOGGED, NO_CONTEXT, NO_STREAM, OpenScope, RECORDED};
+use profiler_host::diagnostics::catch_own_panic;
+
+use super::open::{OpenScope, ScopeArgs, begin_gpu, begin_on_gpu, begin_with_options};
+use super::serial::Flags;
+use super::slow::{ClosedScope, end_logged_slowly, end_recursive, end_slowly, record_slowly};
 use crate::clock::{read_counter, subtract};
 use crate::collect;
-use crate::cuda::{self, Begun, CpuSpan, GpuOptions};
-use crate::diagnostics::catch_own_panic;
+use crate::cuda::{self, CpuSpan, GpuOptions};
 use crate::local::callers::CountedCall;
 use crate::local::{self, Place, slot_index};
-use crate::log::LogRequest;
+use crate::log_record::LogRequest;
 use crate::session;
 use crate::switch::SiteDecision;
 
 /// The flags of scopes that the direct path closes.
-const DIRECT: u64 = LOGGED | RECORDED | CUDA | NO_CONTEXT | NO_STREAM;
+const DIRECT: Flags = Flags::LOGGED
+    .and(Flags::RECORDED)
+    .and(Flags::CUDA)
+    .and(Flags::NO_CONTEXT)
+    .and(Flags::NO_STREAM);
 
 impl OpenScope {
     /// Opens a scope without arguments, off the fast path.
@@ -55,7 +60,7 @@ impl OpenScope {
         };
         if has_gpu {
             let (flag, start) = begin_gpu(open.serial(), decision.id(), args.gpu.as_mut());
-            open.serial |= flag;
+            open.serial.add(flag);
             open.start = start;
         } else {
             open.start = read_counter();
@@ -70,13 +75,13 @@ impl OpenScope {
     pub(super) fn direct_with(decision: SiteDecision, options: &mut GpuOptions) -> Option<Self> {
         let mut open = Self::push_direct(decision)?;
         let (flag, start) = begin_with_options(open.serial(), decision.id(), options);
-        open.serial |= flag;
+        open.serial.add(flag);
         open.start = start;
         Some(open)
     }
 
-    /// Opens a scope without arguments on the direct path, on a thread that is not panicking. Returns `None` if it cannot be.
-    /// Reads the clock last.
+    /// Opens a scope without arguments on the direct path, on a thread that is not panicking. Returns `None` if it
+    /// cannot be. Reads the clock last.
     #[inline(always)]
     pub(crate) fn direct(decision: SiteDecision) -> Option<Self> {
         if decision.is_cuda() {
@@ -92,7 +97,7 @@ impl OpenScope {
     pub(crate) fn direct_on_gpu(decision: SiteDecision) -> Option<Self> {
         let mut open = Self::push_direct(decision)?;
         let (flag, start) = begin_on_gpu(open.serial(), decision.id());
-        open.serial |= flag;
+        open.serial.add(flag);
         open.start = start;
         Some(open)
     }
@@ -121,7 +126,7 @@ impl OpenScope {
                 return None;
             }
             let mut open = Self::push(state, cell);
-            open.serial |= flags_of(decision);
+            open.serial.add(Flags::of_decision(decision));
             Some(open)
         })
         .flatten()
@@ -136,11 +141,7 @@ impl OpenScope {
             return None;
         }
         local::with_state(|state| {
-            let serial = self.serial & !DIRECT;
-            // Other flags make the serials differ too.
-            if state.innermost.get() != serial {
-                return None;
-            }
+            let serial = self.if_innermost(state, DIRECT)?;
             let cell = self.cell;
             let newest = cell.prepare();
             let end = read_counter();
@@ -172,68 +173,23 @@ impl OpenScope {
             call: CountedCall::NONE,
         };
         catch_own_panic("a scope was closed", || {
-            if self.serial & (DIRECT & !LOGGED) == CUDA {
-                return cuda::end(self.serial & !DIRECT, span, Some(self.cell), log);
+            let but_logged = DIRECT.except(Flags::LOGGED);
+            if self.serial.flags(but_logged) == Flags::CUDA {
+                return cuda::end(self.serial(), span, Some(self.cell), log);
             }
-            let closed = Closed {
+            let closed = ClosedScope {
                 own: 0,
                 span,
                 panicked: false,
                 shared: 0,
                 // The direct path opens no scope directly inside an entry with a link.
                 place: Place {
-                    enclosing: self.outer_serial,
+                    enclosing: self.outer_serial.unlinked(),
                     parent: 0,
                 },
             };
             self.dispatch(&closed, log);
         });
-    }
-}
-
-/// Returns the flags of a scope for a decision to record or to log it.
-#[inline(always)]
-fn flags_of(decision: SiteDecision) -> u64 {
-    // Both are as far from their flag, so that the compiler moves them at once.
-    const _: () = {
-        let (logged, recorded) = (SiteDecision::LOGGED as u64, SiteDecision::RECORDED as u64);
-        assert!(LOGGED / logged == RECORDED / recorded);
-    };
-    let flag = |is_set, flag| if is_set { flag } else { 0 };
-    flag(decision.is_recorded(), RECORDED) | flag(decision.is_logged(), LOGGED)
-}
-
-/// Opens the GPU part of a scope without arguments. Returns its flag, and the time at the end.
-// The results are in registers.
-#[inline(never)]
-fn begin_on_gpu(serial: u64, name: u32) -> (u64, u64) {
-    let flag = flag_of(cuda::begin_plain(serial, name));
-    (flag, read_counter())
-}
-
-/// [`begin_on_gpu`] for a scope with GPU options.
-#[inline(never)]
-fn begin_with_options(serial: u64, name: u32, options: &mut GpuOptions) -> (u64, u64) {
-    let flag = flag_of(cuda::begin_with(serial, name, options));
-    (flag, read_counter())
-}
-
-/// Opens the GPU part of a scope. Returns its flag, and the time at the end.
-#[inline(always)]
-pub(super) fn begin_gpu(serial: u64, name: u32, options: Option<&mut GpuOptions>) -> (u64, u64) {
-    match options {
-        Some(options) => begin_with_options(serial, name, options),
-        None => begin_on_gpu(serial, name),
-    }
-}
-
-#[inline(always)]
-fn flag_of(begun: Begun) -> u64 {
-    match begun {
-        Begun::Opened => CUDA,
-        Begun::NoContext => NO_CONTEXT,
-        Begun::NoStream => NO_STREAM,
-        Begun::NoDriver => 0,
     }
 }
 
@@ -245,34 +201,34 @@ struct ClosedDirect {
 }
 
 /// Closes a scope off the fast path that is not logged by its own logger.
-// Generic for the reason that `end_in_caller` is. In a library, an access to thread-local storage also counts as a call, for
-// which registers are saved.
+// Generic, so that it is compiled into the calling crate: in a program, an access to thread-local storage is no call, so no
+// registers are saved for it.
 #[cold]
 #[inline(never)]
 pub(super) fn end_direct<const IS_GENERIC: bool>(open: &OpenScope) {
     let Some(closed) = open.close_direct() else {
         return end_slowly(open);
     };
-    let flags = open.serial & DIRECT;
-    let is_passed_on = if flags == RECORDED {
+    let flags = open.serial.flags(DIRECT);
+    let is_passed_on = if flags == Flags::RECORDED {
         let times = (open.start, closed.elapsed);
         session::close_early(
             open.name_id(),
-            open.serial & !DIRECT,
-            open.outer_serial,
+            open.serial(),
+            open.outer_serial.unlinked(),
             times,
         )
-    } else if flags == LOGGED {
+    } else if flags == Flags::LOGGED {
         let times = (closed.end, closed.elapsed);
         collect::log_early(open.cell, open.name_id(), times, || LogRequest::new(1))
-    } else if flags == CUDA {
+    } else if flags == Flags::CUDA {
         let times = (closed.end, closed.elapsed);
-        return cuda::end_unlogged(open.serial & !DIRECT, times, closed.outermost, open.cell);
+        return cuda::end_unlogged(open.serial(), times, closed.outermost, open.cell);
     } else {
-        flags == 0
+        flags == Flags::NONE
     };
     if !is_passed_on {
-        let log = (flags & LOGGED != 0).then(|| LogRequest::new(1));
+        let log = flags.has(Flags::LOGGED).then(|| LogRequest::new(1));
         open.dispatch_direct(closed.end, closed.elapsed, closed.outermost, log);
     }
 }
@@ -282,7 +238,7 @@ pub(super) fn end_direct<const IS_GENERIC: bool>(open: &OpenScope) {
 /// # Safety
 ///
 /// The caller does not use or drop the request.
-// Generic for the reason that `end_direct` is.
+// Generic, so that it is compiled into the calling crate, where the address of thread-local storage is a constant.
 #[inline(never)]
 pub(super) unsafe fn end_logged<const IS_GENERIC: bool>(
     open: &OpenScope,
@@ -295,7 +251,7 @@ pub(super) unsafe fn end_logged<const IS_GENERIC: bool>(
         return end_logged_slowly(open, take());
     };
     let times = (closed.end, closed.elapsed);
-    let is_passed_on = open.serial & DIRECT == 0
+    let is_passed_on = open.serial.flags(DIRECT) == Flags::NONE
         && collect::log_early(open.cell, open.name_id(), times, &mut take);
     if !is_passed_on {
         open.dispatch_direct(closed.end, closed.elapsed, closed.outermost, Some(take()));

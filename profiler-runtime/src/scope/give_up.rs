@@ -1,11 +1,13 @@
 //! Scopes that will never close: those of spans that a thread has entered and does not exit.
 
-use super::open::{CALLERS, DETACHED, IN_LINKED, OpenScope, PART, RANGE};
+use profiler_host::diagnostics::catch_own_panic;
+
+use super::open::OpenScope;
+use super::serial::Flags;
 use crate::clock::now;
 use crate::cuda::nvtx;
-use crate::diagnostics::catch_own_panic;
 use crate::local::callers;
-use crate::local::{self, ThreadState};
+use crate::local::{self, Innermost, ThreadState};
 use crate::name;
 
 impl OpenScope {
@@ -13,7 +15,7 @@ impl OpenScope {
     #[cold]
     pub(crate) fn give_up(&self) {
         catch_own_panic("a span was given up", || {
-            if self.has(DETACHED) {
+            if self.has(Flags::DETACHED) {
                 return;
             }
             if local::has_ended() {
@@ -29,20 +31,20 @@ impl OpenScope {
         // As when it closes: what it shares ends before it.
         self.close_shared(now());
         self.leave_late();
-        if self.has(CALLERS) {
+        if self.has(Flags::CALLERS) {
             callers::suspended(serial);
         }
-        if self.has(RANGE) {
+        if self.has(Flags::RANGE) {
             nvtx::pop(serial);
         }
         local::with_state(|state| {
-            if state.innermost.get() == serial {
+            if state.innermost.get() == Innermost::new(serial) {
                 // Its children are those of the scope around it.
                 let children = state.child_ticks.get() - self.outer_child_ticks;
                 self.restore_outer(state, children);
             }
         });
-        if self.has(IN_LINKED) {
+        if self.has(Flags::IN_LINKED) {
             local::child_closed(self.outer_serial);
         }
         local::with_state(ThreadState::skip_left_handles);
@@ -51,7 +53,7 @@ impl OpenScope {
 
     /// The cell has been retired, with the scope open. A part of a call was not counted as open.
     fn give_up_after_thread_end(&self) {
-        if !self.has(PART)
+        if !self.has(Flags::PART)
             && let Some(name) = name::by_id(self.id())
         {
             name.count_after_thread_end(|_| ());

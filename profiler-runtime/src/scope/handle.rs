@@ -4,8 +4,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use profiler_host::sync::ReentrancyGuard;
+
 use crate::local::{self, SharedScope};
-use crate::sync::ReentrancyGuard;
 
 /// A handle of an open scope, which makes it the parent of scopes on other threads.
 ///

@@ -1,13 +1,29 @@
 //! Scopes: what opens and closes around measured code.
 //!
 //! A call site makes a [`ScopeBuilder`](builder::ScopeBuilder), or a guard directly if the call has no arguments. The
-//! guards of synchronous code are here; `open` holds the fast path, `direct` the direct one, `open` and `close` the slow
-//! one, and `future` the scopes of futures.
+//! guards of synchronous code are here; `future` has the scopes of futures.
+//!
+//! # The three paths
+//!
+//! A path that cannot do its work passes the call on to the path below it. A call is *plain* if it has no argument, *on a
+//! stream* if a stream is its only argument, and *logged* if it has other ones: mostly a logger or a step.
+//!
+//! | path | | plain | logged | on a stream |
+//! |---|---|---|---|---|
+//! | fast, `fast.rs` | opens | `OpenScope::fast_at` | | |
+//! | | closes | `end_in_caller` | | |
+//! | direct, `direct.rs` | opens | `OpenScope::direct_on_cpu`, `direct_on_gpu` | `direct_on_cpu`, `with_more` | `direct_with` |
+//! | | closes | `end_direct` | `end_logged` | `end_direct` |
+//! | slow, `slow.rs` | opens | `OpenScope::slow` | `slow` | `slow` |
+//! | | closes | `end_slowly` | `end_logged_slowly` | `end_slowly` |
+//!
+//! All scopes but logged ones begin to close with `end_in_caller`. A call whose own logger skips it this time closes as a plain
+//! one.
 
 pub(crate) mod boxed;
 pub(crate) mod builder;
-mod close;
 mod direct;
+mod fast;
 pub(crate) mod future;
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 mod give_up;
@@ -17,33 +33,36 @@ mod open;
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 mod part;
 mod probe;
+mod serial;
+mod slow;
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::thread::panicking;
 
+use profiler_host::diagnostics::user_code;
+
 use crate::cuda::{GpuOptions, Stream};
-use crate::diagnostics::user_code;
-use crate::log::LogRequest;
+use crate::log_record::LogRequest;
 use crate::switch::SiteDecision;
-#[cfg(not(test))]
-use builder::ScopeArgs;
-#[cfg(test)]
-pub(crate) use builder::ScopeArgs;
 use builder::ScopeBuilder;
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 pub(crate) use builder::should_log;
-#[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
-pub(crate) use close::end_part;
 use direct::end_logged;
+#[cfg(any(test, all(feature = "tracing-layer", not(feature = "strip"))))]
+pub(crate) use fast::end;
+use fast::end_in_caller;
 use handle::Entered;
 pub(crate) use open::OpenScope;
-#[cfg(any(test, all(feature = "tracing-layer", not(feature = "strip"))))]
-pub(crate) use open::end;
-use open::end_in_caller;
+#[cfg(not(test))]
+use open::ScopeArgs;
+#[cfg(test)]
+pub(crate) use open::ScopeArgs;
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 pub(crate) use part::Part;
 pub(crate) use probe::{calibrate, run_empty_scopes};
+#[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
+pub(crate) use slow::end_part;
 
 /// A scope that is measured until the guard is dropped.
 ///
@@ -120,10 +139,10 @@ impl<'s> ScopeWithArgs<'s> {
 
     /// Opens the scope of a call, and takes the arguments out of its builder. All else than a logger and a step is done out of
     /// line.
-    // Generic for the reason that `end_direct` is.
+    // Generic, so that it is compiled into the calling crate, where the address of thread-local storage is a constant.
     #[inline(never)]
     pub(crate) fn open<const IS_GENERIC: bool>(builder: &mut ScopeBuilder<'s>) -> Self {
-        // Check `panicking()` first: only the two pointers are live across the call that is made if another thread panics.
+        // Check `panicking()` first: it makes a call if another thread panics, and only two pointers are live across it.
         if panicking() {
             return Self::open_with_more(builder);
         }
@@ -167,7 +186,7 @@ impl<'s> ScopeWithArgs<'s> {
     }
 
     /// Opens the scope of a call that has a stream and no other argument.
-    // Generic for the reason that `end_direct` is.
+    // Generic, so that it is compiled into the calling crate, where the address of thread-local storage is a constant.
     #[inline(never)]
     fn on_stream<const IS_GENERIC: bool>(decision: SiteDecision, mut options: GpuOptions) -> Self {
         let direct = if panicking() {
@@ -235,7 +254,7 @@ impl ScopeWithArgs<'_> {
     /// # Safety
     ///
     /// The guard is not used again.
-    // Generic for the reason that `end_direct` is.
+    // Generic, so that it is compiled into the calling crate, where the address of thread-local storage is a constant.
     #[inline(never)]
     unsafe fn end_with_more<const IS_GENERIC: bool>(&mut self) {
         // SAFETY: it is not dropped with the guard, and not used again, as the caller promises.

@@ -16,8 +16,8 @@ use crate::switch::SiteDecision;
 pub struct StreamBuilder<'s> {
     /// `None` if the call is not measured.
     decision: Option<SiteDecision>,
-    /// `None` if the stream was not wanted. Not dropped with the builder, which then has no destructor: else it would have to
-    /// be in memory. There is nothing between setting the stream and opening the scope that could unwind.
+    /// `None` if the stream was not wanted. Never dropped in place: with a destructor, the builder would be in memory and not
+    /// in registers. Nothing can unwind between setting the stream and opening the scope, which takes it.
     options: ManuallyDrop<Option<GpuOptions>>,
     borrowed_stream: PhantomData<&'s ()>,
 }
@@ -32,7 +32,8 @@ impl<'s> StreamBuilder<'s> {
         }
     }
 
-    /// Returns `true` if the call's stream is wanted: the call is measured, and there is a CUDA driver.
+    /// Returns `true` if the call's stream is wanted: the call is measured, and there is a CUDA driver, which this loads if it
+    /// is not loaded.
     #[inline(always)]
     pub fn wants_stream(&self) -> bool {
         self.decision.is_some() && cuda::find(DiscoveryReason::ExplicitRequest).is_some()

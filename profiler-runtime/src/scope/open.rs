@@ -1,24 +1,31 @@
-//! An open scope, and the fast path that opens and closes one.
-//!
-//! The fast path handles ordinary calls and calls no function. A call that is logged, recorded or has a GPU time, and is
-//! ordinary otherwise, takes the direct path (`direct.rs`). Anything else takes the slow path: the first call of a name on a
-//! thread, a panic, a guard that is dropped out of order. The fast path ends in a tail call of the others, so that it has no
-//! registers to save.
-//!
-//! Which path a call takes costs one comparison each. On opening, a decision with a flag is larger than any id, so that
-//! no cell is found for it. On closing, a serial with a flag never equals the innermost one.
+//! An open scope: what all paths that open and close one share.
 
-use std::thread::panicking;
-
-use super::builder::ScopeArgs;
-use super::close::{end_recursive, record_slowly};
-use super::direct::{begin_gpu, end_direct};
-use crate::clock::{has_counter, now, read_counter, subtract};
-use crate::cuda::{self, nvtx};
-use crate::local::{self, LINKED, NoCell, ThreadState, slot_index};
-use crate::session;
+use super::handle::Handle;
+use super::serial::{Flags, Serial};
+use crate::clock::read_counter;
+use crate::cuda::{self, Begun, GpuOptions};
+use crate::local::{Innermost, ThreadState};
+use crate::session::Shapes;
 use crate::stats::StatCell;
 use crate::switch::SiteDecision;
+
+/// The arguments of a call that the fast path has no use for.
+#[derive(Debug, Default)]
+pub(crate) struct ScopeArgs {
+    /// `None` if the call has no argument for its GPU time.
+    pub(crate) gpu: Option<GpuOptions>,
+    /// `None` if no session records shapes, or the call gives none.
+    pub(crate) shapes: Shapes,
+    pub(crate) parent: Handle,
+}
+
+impl ScopeArgs {
+    /// Returns `true` if the call has none of these arguments.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.gpu.is_none() && self.shapes.is_none() && self.parent.is_none()
+    }
+}
 
 /// An open scope, with what its opening replaced in the thread's state.
 // Copied where it stands on a stack of its own: each is closed once all the same.
@@ -26,213 +33,64 @@ use crate::switch::SiteDecision;
 pub(crate) struct OpenScope {
     pub(super) cell: &'static StatCell,
     pub(super) start: u64,
-    /// The serial of the scope on its thread, and flags.
-    pub(super) serial: u64,
+    pub(super) serial: Serial,
     /// The value of `innermost` that the scope replaced.
-    pub(super) outer_serial: u64,
+    pub(super) outer_serial: Innermost,
     pub(super) outer_child_ticks: i64,
 }
 
-/// A default logger logs this call.
-pub(super) const LOGGED: u64 = 1 << 61;
-/// The thread was panicking when the scope opened.
-pub(super) const UNWINDING: u64 = 1 << 62;
-/// The thread had no cell when the scope opened: it had ended, or there was no memory. Instead of a serial the scope has
-/// the id of its name.
-pub(super) const DETACHED: u64 = 1 << 63;
-/// The scope must close on the slow path: its start was not read from the counter, or its cell is borrowed.
-pub(super) const SLOW_END: u64 = 1 << 60;
-/// The scope has a GPU time.
-pub(super) const CUDA: u64 = 1 << 59;
-/// The scope is on a default stream, and no context was current when it opened.
-pub(super) const NO_CONTEXT: u64 = 1 << 58;
-/// A session records the scope.
-pub(super) const RECORDED: u64 = 1 << 57;
-/// The end of the scope ends a step.
-pub(super) const STEP: u64 = 1 << 56;
-/// No stream was named for the scope.
-pub(super) const NO_STREAM: u64 = 1 << 55;
-/// The scope was opened directly inside an entry with a link: see [`local::LINKED`], which has the bit above.
-pub(super) const IN_LINKED: u64 = 1 << 53;
-/// The scope has a thread time.
-pub(super) const THREAD_TIME: u64 = 1 << 52;
-/// The caller of the scope is counted.
-pub(super) const CALLERS: u64 = 1 << 51;
-/// The scope is a range in an NVTX tool.
-pub(super) const RANGE: u64 = 1 << 50;
-/// The scope is one part of a call, which is counted when the last part has ended: see [`super::Part`].
-pub(super) const PART: u64 = 1 << 49;
-/// A session may remember details of the scope.
-const DETAILED: u64 = 1 << 48;
-const FLAGS: u64 = LOGGED
-    | UNWINDING
-    | DETACHED
-    | SLOW_END
-    | CUDA
-    | NO_CONTEXT
-    | RECORDED
-    | STEP
-    | NO_STREAM
-    | LINKED
-    | IN_LINKED
-    | THREAD_TIME
-    | CALLERS
-    | RANGE
-    | PART
-    | DETAILED;
-
 /// The result of counting a call.
-pub(super) struct Counted {
-    /// `true` if [`maintain`] must be called.
+pub(super) struct CountOutcome {
+    /// `true` if [`StatCell::maintain`] must be called.
     pub(super) needs_maintenance: bool,
     /// `true` if no other scope of the name is open around the call.
     pub(super) outermost: bool,
-}
-
-#[cfg(test)]
-thread_local! {
-    /// How many scopes this thread has opened on the slow path.
-    pub(super) static SLOWLY_OPENED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }
 
 /// The cell of detached scopes. It never counts anything.
 pub(super) static NO_CELL: StatCell = StatCell::new();
 
 impl OpenScope {
-    /// Opens a scope on the fast path. Returns `None` if the slow path must do it. Reads the clock last.
-    #[inline(always)]
-    pub(crate) fn fast(decision: SiteDecision) -> Option<Self> {
-        Self::fast_at(slot_index(decision.raw()) as usize)
-    }
-
-    /// [`fast`](Self::fast) for the name with this [`slot_index`].
-    #[inline(always)]
-    pub(crate) fn fast_at(index: usize) -> Option<Self> {
-        local::with_state(|state| {
-            let cell = state.cell_at(index)?;
-            if state.must_sweep() {
-                return None;
-            }
-            let mut open = Self::push(state, cell);
-            open.start = read_counter();
-            Some(open)
-        })
-        .flatten()
-    }
-
-    /// Opens a scope on the slow path. Returns `None` within the profiler itself, where calls are not measured. Reads the
-    /// clock last. `step` is the step that the call gives.
-    #[cold]
-    pub(crate) fn slow(
-        decision: SiteDecision,
-        step: Option<u64>,
-        args: &mut ScopeArgs,
-    ) -> Option<Self> {
-        #[cfg(test)]
-        SLOWLY_OPENED.set(SLOWLY_OPENED.get() + 1);
-        local::sweep();
-        let mut open = match local::cell(decision.id()) {
-            Ok(cell) => local::with_state(|state| Self::push(state, cell))?,
-            Err(NoCell::Unavailable) => Self::detached(decision),
-            Err(NoCell::Reentrant) => return None,
-        };
-        let is_attached = !open.has(DETACHED);
-        let in_linked = open.outer_serial & LINKED != 0;
-        let counts_callers = decision.counts_callers();
-        if is_attached && counts_callers {
-            local::callers::opened(decision.id(), open.serial, open.outer_serial);
-        }
-        // Before the GPU side opens, so that the session's work is not between the two events.
-        let counts_memory = is_attached && decision.is_recorded() && {
-            let shapes = std::mem::take(&mut args.shapes);
-            session::open(decision.id(), open.serial, open.outer_serial, shapes)
-        };
-        // Right before the GPU side too, so that the range is as long as the times of the scope.
-        let has_range =
-            is_attached && decision.has_ranges() && nvtx::push(decision, open.serial, step);
-        let wants_cuda = is_attached && (decision.is_cuda() || args.gpu.is_some());
-        let begun = if wants_cuda {
-            begin_gpu(open.serial, decision.id(), args.gpu.as_mut()).0
-        } else {
-            0
-        };
-        if has_range && begun == CUDA {
-            cuda::name_stream(open.serial, decision.id());
-        }
-        if counts_memory {
-            session::opened(open.serial);
-        }
-        let wants_thread_time = is_attached && decision.has_thread_time();
-        let flags = [
-            (decision.is_logged(), LOGGED),
-            (panicking(), UNWINDING),
-            (
-                !has_counter() || is_attached && local::is_borrowed(open.cell),
-                SLOW_END,
-            ),
-            (decision.is_recorded(), RECORDED | DETAILED),
-            (decision.is_step(), STEP),
-            (in_linked, IN_LINKED),
-            (wants_thread_time, THREAD_TIME),
-            (counts_callers, CALLERS),
-            (has_range, RANGE),
-        ];
-        open.serial |= flags
-            .iter()
-            .filter(|(is_set, _)| *is_set)
-            .fold(begun, |all, (_, flag)| all | flag);
-        // Last but for the clock: from here on, the scope covers its parent on another thread.
-        if in_linked {
-            local::child_opened(open.outer_serial);
-        }
-        open.start = now();
-        if wants_thread_time {
-            // After the clock: see `close`. If it is not measured, closing finds no entry.
-            local::begin_thread_time(open.serial(), open.outer_serial);
-        }
-        Some(open)
-    }
-
     #[inline(always)]
     pub(super) fn push(state: &ThreadState, cell: &'static StatCell) -> Self {
         let serial = state.last_serial.get() + 1;
         state.last_serial.set(serial);
-        let outer_serial = state.innermost.replace(serial);
+        let outer_serial = state.innermost.replace(Innermost::new(serial));
         cell.enter(serial);
         let outer_child_ticks = state.child_ticks.get();
         Self {
             cell,
             start: 0,
-            serial,
+            serial: Serial::new(serial),
             outer_serial,
             outer_child_ticks,
         }
     }
 
     /// Returns a scope that is not part of its thread's state.
-    fn detached(decision: SiteDecision) -> Self {
+    pub(super) fn detached(decision: SiteDecision) -> Self {
         Self {
             cell: &NO_CELL,
             start: 0,
-            serial: DETACHED | u64::from(decision.id()),
-            outer_serial: 0,
+            serial: Serial::detached(decision.id()),
+            outer_serial: Innermost::NONE,
             outer_child_ticks: 0,
         }
     }
 
     /// Closes the innermost scope: counts it and restores the scope around it.
     #[inline(always)]
-    pub(super) fn pop(&self, state: &ThreadState, elapsed: i64) -> Counted {
+    pub(super) fn pop(&self, state: &ThreadState, elapsed: i64) -> CountOutcome {
         let own = self.own_ticks(state, elapsed);
         self.restore_outer(state, elapsed);
         self.count(elapsed, own, self.cell.leave(self.serial()))
     }
 
-    /// Returns `true` if the scope is the innermost one and has no flag.
+    /// Returns the serial if the scope is the innermost one and has no flags but these.
     #[inline(always)]
-    pub(super) fn is_innermost(&self, state: &ThreadState) -> bool {
-        // A flag makes the serials differ too.
-        state.innermost.get() == self.serial
+    pub(super) fn if_innermost(&self, state: &ThreadState, allowed: Flags) -> Option<u64> {
+        let serial = self.serial.without(allowed);
+        (state.innermost.get() == Innermost::new(serial)).then_some(serial)
     }
 
     /// Returns the self time of the innermost scope.
@@ -250,42 +108,40 @@ impl OpenScope {
     }
 
     #[inline(always)]
-    pub(super) fn count(&self, elapsed: i64, own: i64, outermost: bool) -> Counted {
-        Counted {
+    pub(super) fn count(&self, elapsed: i64, own: i64, outermost: bool) -> CountOutcome {
+        CountOutcome {
             needs_maintenance: self.cell.count(elapsed, own, outermost),
             outermost,
         }
     }
 
     /// Returns the serial without flags.
-    // On the fast path there are none, and the mask could be left out: that saved two instructions, but measured 3 %
-    // slower side by side.
     #[inline(always)]
     pub(super) fn serial(&self) -> u64 {
-        self.serial & !FLAGS
+        self.serial.number()
     }
 
     /// Adds a flag.
     #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
-    pub(super) fn add_flag(&mut self, flag: u64) {
-        self.serial |= flag;
+    pub(super) fn add_flag(&mut self, flag: Flags) {
+        self.serial.add(flag);
     }
 
     /// Returns `true` if the scope is not part of its thread's state.
     #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
     pub(super) fn is_detached(&self) -> bool {
-        self.has(DETACHED)
+        self.has(Flags::DETACHED)
     }
 
     /// Returns `true` if the scope has this flag.
-    pub(super) fn has(&self, flag: u64) -> bool {
-        self.serial & flag != 0
+    pub(super) fn has(&self, flag: Flags) -> bool {
+        self.serial.flags(flag) != Flags::NONE
     }
 
     /// Returns the id of the scope's name.
     #[allow(clippy::cast_possible_truncation, reason = "the id of a name")]
     pub(super) fn id(&self) -> u32 {
-        if self.has(DETACHED) {
+        if self.has(Flags::DETACHED) {
             self.serial() as u32
         } else {
             self.name_id()
@@ -300,39 +156,36 @@ impl OpenScope {
     }
 }
 
-/// Closes a scope that is not logged by its own logger.
-///
-/// Generic so that it is compiled into the crate that calls it: in a program, unlike in a library, the address of
-/// thread-local storage is a constant.
+/// Opens the GPU part of a scope without arguments. Returns its flag, and the time at the end.
+// A pair of words is returned in registers.
 #[inline(never)]
-pub(super) fn end_in_caller<const IS_GENERIC: bool>(open: &OpenScope) {
-    // All slow calls are tail calls, so that few registers are saved.
-    if panicking() {
-        return end_direct::<IS_GENERIC>(open);
-    }
-    local::with_state(|state| {
-        if !open.is_innermost(state) {
-            return end_direct::<IS_GENERIC>(open);
-        }
-        let cell = open.cell;
-        // Before the clock is read: the processor works on the bucket of the time before while it waits for the branches
-        // above, and not after the reading, where the next one would wait for it.
-        let newest = cell.prepare();
-        let elapsed = subtract(open.start, read_counter(), state.clock_cost.get());
-        let own = open.own_ticks(state, elapsed);
-        open.restore_outer(state, elapsed);
-        if !cell.leave(open.serial) {
-            end_recursive(cell, elapsed, own);
-            return;
-        }
-        if !cell.count_outermost(newest, elapsed, own) {
-            record_slowly(cell, elapsed);
-        }
-    });
+pub(super) fn begin_on_gpu(serial: u64, name: u32) -> (Flags, u64) {
+    let flag = flag_of(cuda::begin_plain(serial, name));
+    (flag, read_counter())
 }
 
-/// [`end_in_caller`], compiled into this crate.
-#[cfg(any(test, all(feature = "tracing-layer", not(feature = "strip"))))]
-pub(crate) fn end(open: &OpenScope) {
-    end_in_caller::<true>(open);
+/// [`begin_on_gpu`] for a scope with GPU options.
+#[inline(never)]
+pub(super) fn begin_with_options(serial: u64, name: u32, options: &mut GpuOptions) -> (Flags, u64) {
+    let flag = flag_of(cuda::begin_with(serial, name, options));
+    (flag, read_counter())
+}
+
+/// Opens the GPU part of a scope. Returns its flag, and the time at the end.
+#[inline(always)]
+pub(super) fn begin_gpu(serial: u64, name: u32, options: Option<&mut GpuOptions>) -> (Flags, u64) {
+    match options {
+        Some(options) => begin_with_options(serial, name, options),
+        None => begin_on_gpu(serial, name),
+    }
+}
+
+#[inline(always)]
+fn flag_of(begun: Begun) -> Flags {
+    match begun {
+        Begun::Opened => Flags::CUDA,
+        Begun::NoContext => Flags::NO_CONTEXT,
+        Begun::NoStream => Flags::NO_STREAM,
+        Begun::NoDriver => Flags::NONE,
+    }
 }

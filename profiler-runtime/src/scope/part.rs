@@ -3,7 +3,9 @@
 //! A part nests with other scopes as any scope does. It does not count as a call: its name counts the whole call when the
 //! last part has ended, as that of a future.
 
-use super::open::{DETACHED, NO_CELL, OpenScope, PART};
+use super::open::{NO_CELL, OpenScope};
+use super::serial::{Flags, Serial};
+use crate::local::Innermost;
 use crate::name;
 use crate::stats::StatCell;
 
@@ -23,8 +25,8 @@ impl OpenScope {
         Self {
             cell: &NO_CELL,
             start: 0,
-            serial: DETACHED,
-            outer_serial: 0,
+            serial: Serial::detached(0),
+            outer_serial: Innermost::NONE,
             outer_child_ticks: 0,
         }
     }
@@ -43,7 +45,7 @@ impl OpenScope {
     /// Makes the scope, which has just been opened, a part of a call.
     pub(crate) fn make_part(&mut self) {
         let serial = self.serial();
-        self.add_flag(PART);
+        self.add_flag(Flags::PART);
         if !self.is_detached() {
             // So that the call, which is counted as a future, is not counted as open twice.
             self.cell.enter_poll(serial);
@@ -61,7 +63,7 @@ impl OpenScope {
     }
 
     /// Returns its serial and the value of `innermost` that it replaced, as the callers of its thread know them.
-    pub(crate) fn serials(&self) -> Option<(u64, u64)> {
+    pub(crate) fn serials(&self) -> Option<(u64, Innermost)> {
         (!self.is_detached()).then(|| (self.serial(), self.outer_serial))
     }
 }
@@ -102,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_part_leaves_the_leak_of_another_scope() {
+    fn closing_a_part_late_does_not_close_a_leaked_scope_of_its_name() {
         with_a_leak("part: late", |name| {
             let outer = open(name::declared("part: around", Location::caller()));
             let part = open_part(name);
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_given_up_leaves_the_leak_of_another_scope() {
+    fn giving_up_a_part_does_not_close_a_leaked_scope_of_its_name() {
         with_a_leak("part: given up", |name| {
             let outer = open(name::declared("part: around", Location::caller()));
             let part = open_part(name);
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_children_of_a_scope_that_is_given_up_are_those_of_the_one_around_it() {
+    fn children_of_a_given_up_scope_count_for_the_enclosing_scope() {
         let [around, gone, inside] = ["part: outer", "part: gone", "part: inside"]
             .map(|text| name::declared(text, Location::caller()));
         thread::spawn(move || {

@@ -4,8 +4,9 @@ use std::hint::black_box;
 use std::thread::panicking;
 
 use super::open::OpenScope;
+use super::serial::Flags;
 use crate::clock::{self, elapsed, has_counter, now, read_counter};
-use crate::local;
+use crate::local::{self, Innermost};
 use crate::stats::StatCell;
 
 /// The cell of the scopes that are opened here. Nothing reads it.
@@ -15,7 +16,7 @@ static CELL: StatCell = StatCell::new();
 /// time may call this.
 pub(crate) fn run_empty_scopes(calls: u32) {
     local::with_state(|state| {
-        if state.innermost.get() == local::ENDED {
+        if state.innermost.get() == Innermost::ENDED {
             return;
         }
         let child_ticks = state.child_ticks.get();
@@ -71,13 +72,13 @@ fn end_empty(open: &OpenScope) -> u64 {
         return 0;
     }
     local::with_state(|state| {
-        if !open.is_innermost(state) {
+        let Some(serial) = open.if_innermost(state, Flags::NONE) else {
             return 0;
-        }
+        };
         let newest = open.cell.prepare();
         let ticks = read_counter().wrapping_sub(open.start);
         open.restore_outer(state, 0);
-        CELL.leave(open.serial());
+        CELL.leave(serial);
         black_box(newest);
         ticks
     })

@@ -8,7 +8,7 @@ use std::thread;
 
 use super::*;
 use crate::clock::mock::MockClock;
-use crate::local;
+use crate::local::{self, Innermost};
 use crate::name::{self, Name};
 use crate::stats::Totals;
 use crate::switch::SiteDecision;
@@ -107,7 +107,7 @@ fn recursive_calls_count_once_in_the_total() {
 }
 
 #[test]
-fn an_outer_guard_that_goes_first_keeps_both_counted() {
+fn both_scopes_count_if_the_outer_guard_is_dropped_first() {
     let [outer, inner, next] = timed(
         ["scope: first", "scope: second", "scope: third"],
         |[outer, inner, next], clock| {
@@ -116,11 +116,11 @@ fn an_outer_guard_that_goes_first_keeps_both_counted() {
             let second = open(inner);
             clock.advance(20);
             drop(first);
-            assert_eq!(local::innermost(), 0);
+            assert_eq!(local::innermost(), Innermost::NONE);
             drop(open(next));
             clock.advance(40);
             drop(second);
-            assert_eq!(local::innermost(), 0);
+            assert_eq!(local::innermost(), Innermost::NONE);
         },
     );
     // Out of order, all of the elapsed time counts as the scope's own.
@@ -147,7 +147,7 @@ fn close_out_of_order(names: [&Name; 4], open: impl Fn(&Name) -> Scope) {
 }
 
 #[test]
-fn a_scope_presumed_leaked_that_closes_as_the_innermost_one_is_not_left_open() {
+fn a_scope_presumed_leaked_is_closed_if_its_guard_is_dropped_after_all() {
     let texts = [
         "scope: closed first",
         "scope: resumed",
@@ -251,7 +251,7 @@ fn a_call_that_is_not_measured_wants_nothing() {
 fn no_new_name_is_measured_within_the_profiler() {
     let name = name("scope: reentrant");
     thread::spawn(|| {
-        let _reentrancy = crate::sync::ReentrancyGuard::try_enter();
+        let _reentrancy = profiler_host::sync::ReentrancyGuard::try_enter();
         assert!(open(name).open.is_none());
     })
     .join()

@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::record::{RecordKind, ScopeRecord};
-use super::trace::{NONE, Node};
+use super::record::{LinkedScope, NONE, RecordKind, ScopeRecord};
 
 /// A span of time, in ticks.
-type Span = (u64, u64);
+type TickSpan = (u64, u64);
 
 /// Indices of records, grouped by the index of another record.
 #[derive(Default)]
@@ -22,7 +21,7 @@ struct Grouped(HashMap<u32, Vec<u32>>);
 /// to.
 pub(super) fn link(
     scopes: &[ScopeRecord],
-    nodes: &mut [Node],
+    nodes: &mut [LinkedScope],
     inside_of: &[u32],
     futures: &HashMap<u64, u32>,
 ) -> Option<()> {
@@ -60,7 +59,7 @@ pub(super) fn link(
 }
 
 /// Sets the parents that handles gave. Returns the children of each parent that is in the window.
-fn adopt(scopes: &[ScopeRecord], nodes: &mut [Node]) -> Option<Grouped> {
+fn adopt(scopes: &[ScopeRecord], nodes: &mut [LinkedScope]) -> Option<Grouped> {
     let mut owners: HashMap<u64, u32> = HashMap::new();
     for (index, scope) in (0..).zip(scopes) {
         if let Some(extra) = scope.extra.as_deref().filter(|extra| extra.shared != 0) {
@@ -104,13 +103,13 @@ impl Grouped {
     }
 }
 
-fn extent(scope: &ScopeRecord) -> Span {
+fn extent(scope: &ScopeRecord) -> TickSpan {
     (scope.start, scope.end())
 }
 
 /// Returns the time of at least one of these records, as spans in order that do not touch. Returns `None` if memory is
 /// short.
-fn union(scopes: &[ScopeRecord], records: impl Iterator<Item = u32>) -> Option<Vec<Span>> {
+fn union(scopes: &[ScopeRecord], records: impl Iterator<Item = u32>) -> Option<Vec<TickSpan>> {
     let mut spans = Vec::new();
     for record in records {
         spans.try_reserve(1).ok()?;
@@ -128,7 +127,7 @@ fn union(scopes: &[ScopeRecord], records: impl Iterator<Item = u32>) -> Option<V
 }
 
 /// Returns how many ticks of `run` are in `elsewhere` and not in `own`. Both are in order.
-fn covered(run: Span, elsewhere: &[Span], own: &[Span]) -> i64 {
+fn covered(run: TickSpan, elsewhere: &[TickSpan], own: &[TickSpan]) -> i64 {
     let first = elsewhere.partition_point(|(_, end)| *end <= run.0);
     let within = elsewhere[first..]
         .iter()
@@ -149,11 +148,11 @@ fn covered(run: Span, elsewhere: &[Span], own: &[Span]) -> i64 {
     ticks
 }
 
-fn common(one: Span, other: Span) -> Span {
+fn common(one: TickSpan, other: TickSpan) -> TickSpan {
     (one.0.max(other.0), one.1.min(other.1))
 }
 
-fn length((start, end): Span) -> i64 {
+fn length((start, end): TickSpan) -> i64 {
     end.saturating_sub(start).cast_signed()
 }
 

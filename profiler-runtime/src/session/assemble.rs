@@ -4,8 +4,7 @@
 use std::collections::HashMap;
 
 use super::across_threads;
-use super::record::{RecordKind, ScopeRecord};
-use super::trace::{NONE, Node};
+use super::record::{LinkedScope, NONE, RecordKind, ScopeRecord};
 use crate::cuda::GpuRecord;
 
 /// Discards GPU times of scopes outside the window, but none of scopes that ended after `recent`. Returns `None` if
@@ -31,7 +30,7 @@ fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Option<Vec<T>> {
 }
 
 /// Sorts the records and links them with each other. Returns `None` if memory is short.
-pub(super) fn link(scopes: &mut [ScopeRecord], gpu: &mut [GpuRecord]) -> Option<Vec<Node>> {
+pub(super) fn link(scopes: &mut [ScopeRecord], gpu: &mut [GpuRecord]) -> Option<Vec<LinkedScope>> {
     scopes.sort_unstable_by_key(place);
     gpu.sort_unstable_by_key(|gpu| gpu.key);
     let mut nodes = collected(scopes.iter().map(|scope| node(scope, gpu)))?;
@@ -67,13 +66,13 @@ fn index_of(index: usize) -> u32 {
     index as u32
 }
 
-fn node(scope: &ScopeRecord, gpu: &[GpuRecord]) -> Node {
+fn node(scope: &ScopeRecord, gpu: &[GpuRecord]) -> LinkedScope {
     let found = (scope.cuda != 0).then(|| gpu.binary_search_by_key(&scope.cuda, |gpu| gpu.key));
     let own = match scope.kind {
         RecordKind::Future { polled } => polled,
         _ => scope.elapsed,
     };
-    Node {
+    LinkedScope {
         parent: NONE,
         gpu: found.and_then(Result::ok).map_or(NONE, index_of),
         own,
@@ -86,7 +85,7 @@ fn node(scope: &ScopeRecord, gpu: &[GpuRecord]) -> Node {
 fn nest(
     scopes: &[ScopeRecord],
     first_future: usize,
-    nodes: &mut [Node],
+    nodes: &mut [LinkedScope],
     futures: &HashMap<u64, u32>,
 ) -> Option<Vec<u32>> {
     let mut open: Vec<usize> = Vec::new();
@@ -127,7 +126,7 @@ fn around(scopes: &[ScopeRecord], open: &[usize], scope: &ScopeRecord) -> Option
 struct Nesting<'w> {
     /// Scopes and polls, then futures.
     scopes: &'w [ScopeRecord],
-    nodes: &'w mut [Node],
+    nodes: &'w mut [LinkedScope],
     futures: &'w HashMap<u64, u32>,
     /// The record that directly encloses each one on its thread. For a scope inside a poll this is the poll, while its
     /// parent is the future.
@@ -199,7 +198,7 @@ impl Nesting<'_> {
 /// before their children.
 fn nest_futures(
     scopes: &[ScopeRecord],
-    nodes: &mut [Node],
+    nodes: &mut [LinkedScope],
     futures: &HashMap<u64, u32>,
 ) -> Option<()> {
     let mut first_polls: HashMap<u32, usize> = HashMap::new();
@@ -238,7 +237,7 @@ mod tests {
     /// Returns each scope with its parent and its own time.
     fn nested(sample: Sample) -> Vec<(&'static str, &'static str, i64)> {
         let trace = sample.trace();
-        let around = |node: &Node| match node.parent {
+        let around = |node: &LinkedScope| match node.parent {
             NONE => "",
             parent => name(&trace, parent as usize),
         };
@@ -259,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_future_is_inside_of_what_it_was_first_polled_in() {
+    fn the_parent_of_a_future_is_the_scope_of_its_first_poll() {
         let mut sample = Sample::new();
         let outer = sample.scope("link: outer", 0, 0, 100);
         poll(&mut sample, 9_000, "link: poll", outer, 10, 20);
@@ -280,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_a_future_that_goes_on_is_that_of_what_it_was_polled_in() {
+    fn the_poll_of_an_unfinished_future_counts_for_the_enclosing_scope() {
         let mut sample = Sample::new();
         let outer = sample.scope("link: outer", 0, 0, 100);
         poll(&mut sample, 9_000, "link: poll", outer, 10, 60);
@@ -298,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_future_whose_first_poll_was_lost_is_not_inside_of_what_began_later() {
+    fn without_its_first_poll_a_future_has_no_parent_that_began_later() {
         let mut sample = Sample::new();
         let later = sample.scope("link: later", 0, 200, 100);
         poll(&mut sample, 9_000, "link: poll", later, 210, 20);
@@ -314,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_parent_is_missing_the_one_around_it_takes_its_place() {
+    fn the_enclosing_scope_replaces_a_missing_parent() {
         let mut sample = Sample::new();
         let outer = sample.scope("link: outer", 0, 0, 1000);
         let ended = sample.scope("link: ended", outer, 10, 20);
@@ -335,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_cpu_time_leaves_it_to_the_one_around_it() {
+    fn the_time_of_a_scope_without_cpu_times_counts_for_the_enclosing_scope() {
         // The future's own time of 200 counts for the outer scope if the future has no CPU time either.
         for (has_cpu, expected) in [(true, 500), (false, 700)] {
             let mut sample = Sample::new();
@@ -354,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_after_the_one_around_it_is_off_each_time_only_as_far_as_it_is_inside() {
+    fn a_child_that_outlives_its_parent_is_subtracted_only_up_to_the_end_of_the_parent() {
         let mut sample = Sample::new();
         let whole = sample.scope("link: whole", 0, 0, 1_000);
         let outer = sample.scope("link: outer", whole, 0, 200);
@@ -372,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beside_a_scope_is_never_taken_for_its_missing_parent() {
+    fn a_sibling_is_never_taken_for_a_missing_parent() {
         let mut sample = Sample::new();
         // Opened after the missing parent, and dropped late.
         sample.scope("link: late", 0, 20, 1000);

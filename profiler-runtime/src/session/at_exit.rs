@@ -4,13 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, MutexGuard, Weak};
 use std::time::Duration;
 
+use profiler_host::diagnostics;
+use profiler_host::process::exit::{self, Hook, Phase};
+use profiler_host::process::fork;
+use profiler_host::process::platform::Instant;
+use profiler_host::sync::Lock;
+
 use super::live::Session;
 use super::{environment, window_sorter};
-use crate::diagnostics;
-use crate::process::exit::{self, Hook, Phase};
-use crate::process::fork;
-use crate::process::platform::Instant;
-use crate::sync::Lock;
 
 /// How long the end of the program waits for the environment's session, whose handlers write files that the user asked
 /// for.
@@ -78,11 +79,7 @@ pub(crate) fn finish(timeout: Duration, ending: FinishMode) {
         }
     }
     let rest = |of: Duration| of.saturating_sub(start.elapsed());
-    let wait = |until: Duration| {
-        known
-            .iter()
-            .all(|session| session.delivery.wait(rest(until)))
-    };
+    let wait = |until: Duration| known.iter().all(|session| session.wait(rest(until)));
     // After half of the time, stop waiting for GPU times: a device that does not answer must not keep the rest from
     // being written.
     if wait(timeout / 2) {
@@ -91,7 +88,7 @@ pub(crate) fn finish(timeout: Duration, ending: FinishMode) {
     window_sorter::skip_unread(true);
     let _ = wait(timeout);
     let mut own = known.iter().filter(|session| session.is_environment);
-    let _ = own.all(|session| session.delivery.wait(rest(WRITING)));
+    let _ = own.all(|session| session.wait(rest(WRITING)));
     window_sorter::skip_unread(false);
     let left: u64 = known.iter().map(|session| session.delivery.left()).sum();
     if left > 0 {

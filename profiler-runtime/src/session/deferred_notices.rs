@@ -1,7 +1,7 @@
 //! Warnings that are emitted after all locks are released: a `tracing` subscriber is user code, which may call the
 //! session.
 
-use crate::diagnostics;
+use profiler_host::diagnostics;
 
 #[derive(Default)]
 pub(super) struct DeferredNotices(Vec<String>);

@@ -4,30 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use profiler_host::diagnostics::{self, catch_own_panic, user_code};
+use profiler_host::sync::ReentrancyGuard;
+use profiler_host::sync::{Lock, Requests};
+
 use super::handler::Handler;
-use super::queue::Queue;
+use super::queue::{CompleteWindow, WindowQueue};
 use super::trace::Trace;
-use super::window::{WindowBuilder, WindowClose, WindowSpec};
-use super::window_sorter;
-use crate::diagnostics::{self, catch_own_panic, user_code};
 use crate::memory;
 use crate::own_cost;
-use crate::process::fork;
-use crate::sync::ReentrancyGuard;
-use crate::sync::{Lock, Requests};
-
-/// A window that no more records arrive for.
-pub(super) struct CompleteWindow {
-    pub(super) spec: WindowSpec,
-    pub(super) closing: WindowClose,
-    pub(super) builder: WindowBuilder,
-    /// The number of windows that this one stands for: itself and earlier ones that were dropped.
-    pub(super) windows: u64,
-}
 
 /// The delivery queue of one session, and its progress.
 pub(super) struct Delivery {
-    queue: Queue,
+    queue: WindowQueue,
     /// One request for each window that was closed in order to be delivered, answered when its handlers have returned.
     windows: Requests,
     last_trace: Lock<Option<Arc<Trace>>>,
@@ -40,7 +29,7 @@ pub(super) struct Delivery {
 impl Delivery {
     pub(super) fn new(keeps_trace: bool) -> Self {
         Self {
-            queue: Queue::default(),
+            queue: WindowQueue::default(),
             windows: Requests::new(),
             last_trace: Lock::default(),
             keeps_trace: AtomicBool::new(keeps_trace),
@@ -65,10 +54,6 @@ impl Delivery {
 
     /// Waits until the handlers have returned for every window that is closed by now. Returns `false` on timeout.
     pub(super) fn wait(&self, timeout: Duration) -> bool {
-        if !fork::is_own_process() {
-            return false;
-        }
-        window_sorter::wake();
         let has_thread = || !self.has_failed.load(Relaxed);
         self.windows
             .wait(self.windows.issued(), timeout, has_thread)

@@ -3,12 +3,10 @@
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use profiler_host::process::fork;
+use profiler_host::sync::Lock;
+
 use super::profile::{Profile, ProfileError};
-use crate::config::{did_you_mean, similar};
-use crate::name;
-use crate::process::fork;
-use crate::switch::with_control;
-use crate::sync::Lock;
 
 /// The session, while it runs.
 static OWN: Lock<Option<Profile>> = Lock::new(None);
@@ -27,7 +25,7 @@ pub(crate) fn step() {
         return;
     }
     // With the lock released: a step may warn, and a `tracing` subscriber may call this function.
-    let session = own().as_ref().and_then(Profile::session);
+    let session = own().as_ref().and_then(|profile| profile.session.clone());
     if let Some(session) = session {
         session.step();
     }
@@ -66,31 +64,6 @@ pub(crate) fn is_running() -> bool {
 /// Returns `true` if the session has run.
 pub(crate) fn was_started() -> bool {
     WAS_STARTED.load(Relaxed)
-}
-
-/// Explains why no call of the name in `PROFILER_STEP` made a step. Returns `None` if the variable is not set, or its
-/// calls are measured.
-pub(super) fn why_no_step() -> Option<String> {
-    let (step, is_allowed) = with_control(|control| {
-        let settings = &control.settings;
-        let step = settings.session.step.clone()?;
-        let is_allowed = settings.filter.allows(&step);
-        Some((step, is_allowed))
-    })?;
-    let names = name::all();
-    let names = || names.iter().map(|name| &*name.text);
-    if !names().any(|name| name == step) {
-        let suggestion = did_you_mean(&similar(&step, names()));
-        Some(format!(
-            "PROFILER_STEP is `{step}`, and nothing of that name ran{suggestion}"
-        ))
-    } else if is_allowed {
-        None
-    } else {
-        Some(format!(
-            "PROFILER_STEP is `{step}`, and the filter excludes that name: let PROFILER_FILTER include it"
-        ))
-    }
 }
 
 /// Ends the session, if it runs.

@@ -1,13 +1,14 @@
-//! One scope of a trace.
+//! The scopes of a trace.
 
 use std::time::Duration;
 
+use profiler_report::MemoryUse;
+
 use super::ended::RecordEnding;
-use super::record::{RecordKind, ScopeRecord};
-use super::trace::{NONE, Node, Trace};
+use super::record::{LinkedScope, NONE, RecordKind, ScopeRecord};
+use super::trace::Trace;
 use crate::cuda::GpuRecord;
 use crate::cuda::{CudaLoss, StreamId};
-use crate::memory::MemoryUse;
 use crate::name::SourceLocation;
 
 /// One scope of a [`Trace`].
@@ -32,7 +33,7 @@ impl<'t> Event<'t> {
         self.trace
     }
 
-    fn node(self) -> &'t Node {
+    fn node(self) -> &'t LinkedScope {
         &self.trace.nodes[self.index]
     }
 
@@ -63,7 +64,7 @@ impl<'t> Event<'t> {
     /// Returns its start, in nanoseconds since the Unix epoch.
     #[must_use]
     pub fn start_ns(self) -> i64 {
-        self.trace.timeline.unix_ns(self.record().start)
+        self.trace.clock_line.unix_ns(self.record().start)
     }
 
     /// Returns its CPU time including its children: `cpu_time_total`. For a future, this is the time from its first
@@ -75,7 +76,7 @@ impl<'t> Event<'t> {
         } else {
             0
         };
-        self.trace.timeline.ns(elapsed.max(0))
+        self.trace.clock_line.ns(elapsed.max(0))
     }
 
     /// Returns `true` if CPU times were recorded when it began.
@@ -88,7 +89,7 @@ impl<'t> Event<'t> {
     #[must_use]
     pub fn self_cpu_ns(self) -> f64 {
         let own = if self.has_cpu() { self.node().own } else { 0 };
-        self.trace.timeline.ns(own.max(0))
+        self.trace.clock_line.ns(own.max(0))
     }
 
     /// Returns its GPU time, if it has one.
@@ -187,6 +188,36 @@ impl<'t> Event<'t> {
     #[must_use]
     pub fn is_dropped(self) -> bool {
         self.record().ending == RecordEnding::Dropped
+    }
+}
+
+impl Trace {
+    /// Returns the scopes of the window: by thread and in the order in which they opened, then futures.
+    pub fn events(&self) -> impl Iterator<Item = Event<'_>> {
+        let is_event = |index: &usize| !matches!(self.scopes[*index].kind, RecordKind::Poll { .. });
+        (0..self.scopes.len())
+            .filter(is_event)
+            .map(|index| Event::new(self, index))
+    }
+
+    /// Returns the number of scopes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.events().count()
+    }
+
+    /// Returns `true` if there are no scopes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.events().next().is_none()
+    }
+
+    /// Returns the GPU times of CUDA graphs that were replayed in the window (`captured = true`), with their names.
+    /// Replays that the device had not finished when the window was delivered are missing.
+    pub fn replays(&self) -> impl Iterator<Item = (&str, GpuSpan)> {
+        self.replays
+            .iter()
+            .map(|gpu| (self.name_of(gpu.name), GpuSpan::of(gpu)))
     }
 }
 

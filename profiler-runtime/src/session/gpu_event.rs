@@ -3,11 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
+use profiler_report::GpuWork;
+
 use super::event::Event;
 use super::trace::Trace;
 use super::work::{LaunchRecord, WorkRecord};
 use crate::cuda::StreamId;
-use crate::gpu_work::GpuWork;
 
 /// A kernel, a copy, a fill or a wait of a [`Trace`], as CUPTI recorded it.
 ///
@@ -160,7 +161,7 @@ impl<'t> Event<'t> {
 mod tests {
     use super::super::sample::Sample;
     use super::*;
-    use crate::stream_key::StreamKey;
+    use profiler_report::internal::StreamKey;
 
     #[test]
     fn work_is_found_from_its_scope_and_from_the_window() {

@@ -1,16 +1,17 @@
 //! The handlers of a session's windows.
 
+use profiler_host::diagnostics;
+use profiler_host::diagnostics::user_code;
+use profiler_log::LogOutcome;
+
 use super::trace::Trace;
-use crate::diagnostics;
-use crate::diagnostics::user_code;
-use crate::log::LogOutcome;
 
 /// A handler of traces; empty after it has panicked.
 pub(super) struct Handler {
-    call: Option<Call>,
+    call: Option<TraceHandler>,
 }
 
-type Call = Box<dyn FnMut(&Trace) -> Result<(), String> + Send>;
+type TraceHandler = Box<dyn FnMut(&Trace) -> Result<(), String> + Send>;
 
 impl Handler {
     pub(super) fn new<F, R>(mut handler: F) -> Self

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::Options;
+use profiler_host::sync::Lock;
+
+use super::SessionOptions;
 use crate::cuda::{self, Demand};
-use crate::sync::Lock;
 
 /// How long the start of a session waits for CUPTI if a window opens at once: a session that asks for kernels, and one
 /// that takes them if they are possible.
@@ -45,13 +46,13 @@ fn change(change: impl FnOnce(&mut Wants)) {
     } else {
         Demand::Nothing
     };
-    // With the lock held, so that the last one to change it has the last word.
+    // With the lock held, so that of two changes at once the later one takes effect.
     cuda::want_kernels(wants.recorders.max(rest));
 }
 
 /// Waits until CUPTI records, for a session that records from now on. The session of the environment begins inside of a
 /// measured call, which waits only if kernels are required.
-pub(super) fn wait_until_ready(options: Options, is_environment: bool) {
+pub(super) fn wait_until_ready(options: SessionOptions, is_environment: bool) {
     if let Some(patience) = patience(options.demand(), is_environment) {
         cuda::wait_until_ready(patience);
     }

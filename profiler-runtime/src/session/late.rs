@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use profiler_host::diagnostics;
+
 use super::record::{RecordKind, ScopeRecord};
 use super::window::WindowSpec;
-use crate::diagnostics;
 
 /// Delivered windows that are remembered for each session.
 const MAX_OF_ONE: usize = 4;

@@ -1,8 +1,15 @@
-//! One session: its schedule, its windows and the thread that its handlers run on.
+//! One session that runs: its schedule, its windows, and the thread `profiler-export`, on which its handlers run.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
+
+use profiler_host::background::{self, Calls};
+use profiler_host::diagnostics::{self, did_you_mean, similar, user_code};
+use profiler_host::process::fork;
+use profiler_host::sync::Lock;
+use profiler_host::sync::ReentrancyGuard;
 
 use super::deferred_notices::DeferredNotices;
 use super::delivery::Delivery;
@@ -11,38 +18,35 @@ use super::registry::{WindowRegistry, registry};
 use super::ring::Lost;
 use super::transition::{Effect, effects_of};
 use super::window::{StepRecord, WindowClose, WindowSpec};
-use super::{Activity, Options, at_exit, environment, kernels, recording, ring, window_sorter};
-use crate::background::{self, Calls};
+use super::{Activity, SessionOptions, kernels, recording, ring, thread_ring, window_sorter};
 use crate::clock::{WallAnchor, now};
 use crate::config::{Action, ActionFn};
 use crate::cuda::{self, WorkLosses};
-use crate::diagnostics::{self, user_code};
-use crate::process::fork;
-use crate::sync::Lock;
-use crate::sync::ReentrancyGuard;
+use crate::name;
+use crate::switch::with_control;
 
 thread_local! {
     /// `true` while this thread runs a schedule.
     static IN_SCHEDULE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A session, shared by its guard, the windows it has opened and the thread of its handlers.
+/// A session, shared by its guard and the thread of its handlers.
 pub(super) struct Session {
     id: u64,
-    options: Options,
+    options: SessionOptions,
     pub(super) capacity: usize,
     has_schedule: bool,
     /// Locked for a whole step, also while the schedule runs, which may be user code. Locked before `state`, never
     /// after it.
     schedule: Lock<ActionFn>,
-    state: Lock<State>,
-    pub(super) delivery: Delivery,
+    state: Lock<SessionState>,
+    pub(super) delivery: Arc<Delivery>,
     has_ended: AtomicBool,
     /// `true` for the environment's session. Its handlers are the profiler's own and always return.
     pub(super) is_environment: bool,
 }
 
-struct State {
+struct SessionState {
     step: u64,
     action: Action,
     /// When the current step began, in ticks.
@@ -53,11 +57,11 @@ struct State {
     steps: Vec<StepRecord>,
     metadata: Vec<(String, String)>,
     /// The activities as last toggled.
-    toggled: Options,
+    toggled: SessionOptions,
 }
 
-impl State {
-    fn new(options: Options) -> Self {
+impl SessionState {
+    fn new(options: SessionOptions) -> Self {
         Self {
             step: 0,
             action: Action::None,
@@ -81,7 +85,7 @@ enum Closes {
 
 /// The parameters of a session.
 pub(super) struct SessionConfig {
-    pub(super) options: Options,
+    pub(super) options: SessionOptions,
     pub(super) capacity: usize,
     pub(super) schedule: Option<ActionFn>,
     pub(super) handlers: Vec<Handler>,
@@ -89,32 +93,6 @@ pub(super) struct SessionConfig {
 }
 
 impl Session {
-    /// Starts a session and its first step.
-    pub(super) fn start(setup: SessionConfig) -> std::io::Result<Arc<Self>> {
-        let _busy = ReentrancyGuard::try_enter();
-        let (session, handlers) = Self::new(setup);
-        at_exit::remember(&session);
-        window_sorter::ensure_started()?;
-        let (running, failed) = (Arc::clone(&session), Arc::clone(&session));
-        let mut handlers = handlers;
-        // Handlers are user code, which is measured.
-        background::spawn(
-            "profiler-export",
-            Calls::Measured,
-            move || running.delivery.run(&mut handlers),
-            move || failed.delivery.give_up(),
-        )?;
-        let mut notices = DeferredNotices::default();
-        let first = Self::ask(&session.schedule(), 0, &mut notices);
-        if matches!(first, Action::Record | Action::RecordAndSave) {
-            recording::begin(session.id, session.options);
-            kernels::wait_until_ready(session.options, session.is_environment);
-        }
-        session.apply_transition(&mut session.state(), Some(first), &mut notices);
-        notices.say();
-        Ok(session)
-    }
-
     /// Creates a session without threads. Returns it together with its handlers.
     pub(super) fn new(setup: SessionConfig) -> (Arc<Self>, Vec<Handler>) {
         static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -135,19 +113,39 @@ impl Session {
                 schedule.unwrap_or_else(|| Box::new(|_| Action::Record)),
                 || Box::new(|_| Action::None),
             ),
-            state: Lock::with(State::new(options), || State::new(Options::DEFAULT)),
-            delivery: Delivery::new(handlers.is_empty()),
+            state: Lock::with(SessionState::new(options), || {
+                SessionState::new(SessionOptions::DEFAULT)
+            }),
+            delivery: Arc::new(Delivery::new(handlers.is_empty())),
             has_ended: AtomicBool::new(false),
             is_environment,
         });
         (session, handlers)
     }
 
-    pub(super) fn id(&self) -> u64 {
-        self.id
+    /// Starts the threads of a session, and its first step. Called inside the profiler.
+    pub(super) fn start(self: &Arc<Self>, mut handlers: Vec<Handler>) -> std::io::Result<()> {
+        window_sorter::ensure_started()?;
+        let (running, failed) = (Arc::clone(self), Arc::clone(self));
+        // Handlers are user code, which is measured.
+        background::spawn(
+            "profiler-export",
+            Calls::Measured,
+            move || running.delivery.run(&mut handlers),
+            move || failed.delivery.give_up(),
+        )?;
+        let mut notices = DeferredNotices::default();
+        let first = Self::ask(&self.schedule(), 0, &mut notices);
+        if matches!(first, Action::Record | Action::RecordAndSave) {
+            recording::begin(self.id, self.options);
+            kernels::wait_until_ready(self.options, self.is_environment);
+        }
+        self.apply_transition(&mut self.state(), Some(first), &mut notices);
+        notices.say();
+        Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SessionState> {
         self.state.lock()
     }
 
@@ -169,7 +167,7 @@ impl Session {
     }
 
     /// Ends a step and begins the next one.
-    pub(super) fn step(self: &Arc<Self>) {
+    pub(super) fn step(&self) {
         if !fork::is_own_process() {
             return;
         }
@@ -184,7 +182,7 @@ impl Session {
         notices.say();
     }
 
-    fn step_with(self: &Arc<Self>, schedule: &ActionFn, notices: &mut DeferredNotices) {
+    fn step_with(&self, schedule: &ActionFn, notices: &mut DeferredNotices) {
         let step = self.step_num() + 1;
         let next = Self::ask(schedule, step, notices);
         let mut state = self.state();
@@ -196,7 +194,7 @@ impl Session {
         self.apply_transition(&mut state, Some(next), notices);
     }
 
-    fn note_step(&self, state: &mut State) {
+    fn note_step(&self, state: &mut SessionState) {
         let end = now();
         // As in torch.profiler, a session without a schedule has no steps. The environment's session has the steps that
         // `step()` makes.
@@ -204,7 +202,7 @@ impl Session {
         if has_steps && state.open.is_some() && state.steps.len() < self.capacity {
             let step = StepRecord {
                 number: state.step,
-                thread: ring::this_thread(),
+                thread: thread_ring::this_thread(),
                 start: state.began,
                 end,
             };
@@ -214,7 +212,7 @@ impl Session {
     }
 
     /// Ends the session. Returns `true` on the first call.
-    pub(super) fn stop(self: &Arc<Self>) -> bool {
+    pub(super) fn stop(&self) -> bool {
         // A forked process has none of the profiler's threads, and its locks may be held forever.
         if !fork::is_own_process() {
             return false;
@@ -239,15 +237,24 @@ impl Session {
                  written; lessen `skip_first`, `wait` or `warmup`"
             ));
         }
-        window_sorter::ended(self);
+        window_sorter::ended(self.id, &self.delivery);
         notices.say();
         true
+    }
+
+    /// Waits until the handlers have returned for every window that is closed by now. Returns `false` on timeout.
+    pub(super) fn wait(&self, timeout: Duration) -> bool {
+        if !fork::is_own_process() {
+            return false;
+        }
+        window_sorter::wake();
+        self.delivery.wait(timeout)
     }
 
     /// Warns that the session ended without a step, if something asked for steps.
     fn warn_of_no_step(&self, notices: &mut DeferredNotices) {
         let reason = if self.is_environment {
-            environment::why_no_step()
+            why_no_step()
         } else {
             None
         };
@@ -276,8 +283,8 @@ impl Session {
     }
 
     fn apply_transition(
-        self: &Arc<Self>,
-        state: &mut State,
+        &self,
+        state: &mut SessionState,
         next: Option<Action>,
         notices: &mut DeferredNotices,
     ) {
@@ -294,7 +301,7 @@ impl Session {
                 // nothing.
                 Effect::StartRecording => recording::begin(
                     self.id,
-                    Options {
+                    SessionOptions {
                         record_shapes: false,
                         ..self.options
                     },
@@ -320,7 +327,7 @@ impl Session {
 
     /// Opens a window. If it follows another one, that one closes with the same reading of the clock, so that every
     /// recorded scope belongs to one of them.
-    fn open(self: &Arc<Self>, state: &mut State, closes: Closes) {
+    fn open(&self, state: &mut SessionState, closes: Closes) {
         let _busy = ReentrancyGuard::try_enter();
         let closing = (closes == Closes::Previous).then(|| self.closing(state, false));
         let first = WallAnchor::narrow();
@@ -346,7 +353,7 @@ impl Session {
             lost_work_before: WorkLosses::now(),
             closing_sample: None,
         };
-        state.open = Some(registry.add(self, spec));
+        state.open = Some(registry.add(&self.delivery, spec));
         drop(registry);
         cuda::nvml::window_opened(opened);
         state.cycle += 1;
@@ -354,7 +361,7 @@ impl Session {
         window_sorter::wake();
     }
 
-    fn close(&self, state: &mut State, is_cut: bool) {
+    fn close(&self, state: &mut SessionState, is_cut: bool) {
         let _busy = ReentrancyGuard::try_enter();
         let closing = self.closing(state, is_cut);
         let mut registry = registry();
@@ -364,7 +371,7 @@ impl Session {
         window_sorter::wake();
     }
 
-    fn closing(&self, state: &mut State, is_cut: bool) -> WindowClose {
+    fn closing(&self, state: &mut SessionState, is_cut: bool) -> WindowClose {
         if state.open.is_some() {
             self.delivery.expect_one();
         }
@@ -380,7 +387,7 @@ impl Session {
 
     fn close_at(
         registry: &mut WindowRegistry,
-        state: &mut State,
+        state: &mut SessionState,
         closing: WindowClose,
         closed: u64,
         lost: Lost,
@@ -394,7 +401,7 @@ impl Session {
         }
     }
 
-    fn discard(state: &mut State) {
+    fn discard(state: &mut SessionState) {
         let _busy = ReentrancyGuard::try_enter();
         state.steps.clear();
         if let Some(id) = state.open.take() {
@@ -452,9 +459,34 @@ impl Session {
     }
 }
 
+/// Explains why no call of the name in `PROFILER_STEP` made a step. Returns `None` if the variable is not set, or its
+/// calls are measured.
+fn why_no_step() -> Option<String> {
+    let (step, is_allowed) = with_control(|control| {
+        let settings = &control.settings;
+        let step = settings.session.step.clone()?;
+        let is_allowed = settings.filter.allows(&step);
+        Some((step, is_allowed))
+    })?;
+    let names = name::all();
+    let names = || names.iter().map(|name| &*name.text);
+    if !names().any(|name| name == step) {
+        let suggestion = did_you_mean(&similar(&step, names()));
+        Some(format!(
+            "PROFILER_STEP is `{step}`, and nothing of that name ran{suggestion}"
+        ))
+    } else if is_allowed {
+        None
+    } else {
+        Some(format!(
+            "PROFILER_STEP is `{step}`, and the filter excludes that name: let PROFILER_FILTER include it"
+        ))
+    }
+}
+
 impl Drop for Session {
     /// Discards the schedule as user code: its destructor may panic. The last owner may be the program's guard or the
-    /// thread of all sessions.
+    /// thread of the handlers.
     fn drop(&mut self) {
         let schedule = std::mem::replace(&mut *self.schedule(), Box::new(|_| Action::None));
         user_code::drop_value(schedule);
@@ -480,7 +512,7 @@ mod tests {
     #[test]
     fn a_loss_while_one_window_follows_another_is_counted_in_one_of_them() {
         let (session, _) = Session::new(SessionConfig {
-            options: Options::DEFAULT,
+            options: SessionOptions::DEFAULT,
             capacity: 10,
             schedule: Some(Box::new(|_| Action::RecordAndSave)),
             handlers: Vec::new(),

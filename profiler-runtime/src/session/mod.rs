@@ -5,6 +5,7 @@
 mod across_threads;
 mod assemble;
 mod at_exit;
+mod clock_line;
 mod deferred_notices;
 mod delivery;
 mod ended;
@@ -15,9 +16,10 @@ mod handler;
 mod kernels;
 mod late;
 mod live;
-mod opening;
+mod measured_thread;
 mod options;
 mod profile;
+mod profile_builder;
 mod queue;
 mod record;
 mod recording;
@@ -28,10 +30,11 @@ pub(crate) mod sample;
 #[cfg(feature = "serde")]
 mod serialize;
 mod shape;
-mod timeline;
+mod thread_ring;
 mod trace;
 mod transition;
 mod window;
+mod window_builder;
 mod window_sorter;
 mod work;
 mod work_builder;
@@ -41,26 +44,27 @@ mod work_losses;
 mod work_progress;
 
 pub use crate::config::{Action, ActionFn, IntoSchedule, Schedule, ScheduleError};
-pub use crate::memory::MemoryUse;
 pub(crate) use at_exit::{FinishMode, finish};
+pub(crate) use clock_line::ClockLine;
 pub(crate) use ended::{EndedScope, RecordEnding, Shapes};
 pub use event::{Event, Frame, GpuSpan};
 pub use gpu_event::{GpuEvent, GpuLaunch};
-pub(crate) use opening::{
+pub(crate) use measured_thread::{
     FutureRecord, close, close_early, close_future, close_poll, ending, lose, open, opened,
 };
 pub use options::Activity;
-pub(crate) use options::Options;
-pub use profile::{DEFAULT_CAPACITY, Profile, ProfileBuilder, ProfileError};
+pub(crate) use options::SessionOptions;
+pub use profile::{Profile, ProfileError};
+pub use profile_builder::{DEFAULT_CAPACITY, ProfileBuilder};
+pub use profiler_report::MemoryUse;
 #[cfg(test)]
 pub(crate) use record::ScopeDetails;
-pub(crate) use record::{RecordKind, ScopeRecord, ThreadInfo};
+pub(crate) use record::{NONE, RecordKind, ScopeRecord, ThreadInfo};
 pub(crate) use recording::{is_recording, wants_details, wants_shapes};
 pub use shape::{Dimension, ToShape};
-pub(crate) use timeline::Timeline;
+pub(crate) use trace::CUT_SHORT;
 #[cfg(test)]
 pub(crate) use trace::Step;
-pub(crate) use trace::{CUT_SHORT, NONE};
 pub use trace::{Trace, Truncation};
 #[allow(
     unused_imports,

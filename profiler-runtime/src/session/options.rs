@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::config::Kernels;
+use crate::config::KernelRecording;
 use crate::cuda::Demand;
 
 /// An activity that a session records, named as in `torch.profiler.ProfilerActivity`.
@@ -11,7 +11,7 @@ use crate::cuda::Demand;
 pub enum Activity {
     /// CPU times of scopes.
     Cpu,
-    /// GPU times of scopes.
+    /// GPU times of scopes, and the kernels, copies and fills inside of them, if CUPTI is used.
     Cuda,
 }
 
@@ -21,7 +21,7 @@ pub enum Activity {
     clippy::struct_excessive_bools,
     reason = "each is an option of its own"
 )]
-pub(crate) struct Options {
+pub(crate) struct SessionOptions {
     pub(crate) cpu: bool,
     pub(crate) cuda: bool,
     /// The program has named [`Activity::Cuda`], so it expects GPU times.
@@ -33,10 +33,10 @@ pub(crate) struct Options {
     /// How often the sensors of the devices are read while a window is open.
     pub(crate) gpu_samples: Option<Duration>,
     /// If kernels are recorded while GPU times are.
-    pub(crate) kernels: Kernels,
+    pub(crate) kernels: KernelRecording,
 }
 
-impl Options {
+impl SessionOptions {
     pub(crate) const DEFAULT: Self = Self {
         cpu: true,
         cuda: true,
@@ -46,7 +46,7 @@ impl Options {
         with_stack: false,
         native_stack: false,
         gpu_samples: None,
-        kernels: Kernels::IfPossible,
+        kernels: KernelRecording::IfPossible,
     };
 
     pub(crate) fn has(self, activity: Activity) -> bool {
@@ -67,9 +67,9 @@ impl Options {
     pub(super) fn demand(self) -> Demand {
         match self.kernels {
             _ if !self.cuda => Demand::Nothing,
-            Kernels::Off => Demand::Nothing,
-            Kernels::IfPossible => Demand::IfPossible,
-            Kernels::Required => Demand::Required,
+            KernelRecording::Off => Demand::Nothing,
+            KernelRecording::IfPossible => Demand::IfPossible,
+            KernelRecording::Required => Demand::Required,
         }
     }
 

@@ -3,22 +3,48 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, MutexGuard};
 
-use super::delivery::CompleteWindow;
-use crate::sync::{self, Lock};
+use profiler_host::sync::{self, Lock};
+
+use super::window::{WindowClose, WindowSpec};
+use super::window_builder::WindowBuilder;
 
 /// Windows that wait for the handlers with all their records; windows beyond that keep only their counts.
 const MAX_FULL: usize = 4;
 /// Windows that wait in total; beyond that, the newest one takes over the counts of the one before it.
 const MAX_QUEUED: usize = 1024;
 
+/// A window that no more records arrive for.
+pub(super) struct CompleteWindow {
+    pub(super) spec: WindowSpec,
+    pub(super) closing: WindowClose,
+    pub(super) builder: WindowBuilder,
+    /// The number of windows that this one stands for: itself and earlier ones that were dropped.
+    pub(super) windows: u64,
+}
+
+impl CompleteWindow {
+    /// Drops all records and keeps the counts.
+    fn drop_records(&mut self) {
+        self.builder.drop_records();
+        self.closing.steps = Vec::new();
+    }
+
+    /// Takes over the counts of an earlier window that will not be delivered.
+    fn replace(&mut self, before: &Self) {
+        self.windows += before.windows;
+        self.spec.lost_before = before.spec.lost_before;
+        self.builder.take_counts(&before.builder);
+    }
+}
+
 #[derive(Default)]
-pub(super) struct Queue {
-    state: Lock<State>,
+pub(super) struct WindowQueue {
+    state: Lock<QueueState>,
     arrived: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     waiting: VecDeque<Box<CompleteWindow>>,
     /// `true` while handlers run.
     is_handling: bool,
@@ -26,8 +52,8 @@ struct State {
     is_finished: bool,
 }
 
-impl Queue {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl WindowQueue {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock()
     }
 
@@ -67,20 +93,5 @@ impl Queue {
             }
             state = sync::wait(&self.arrived, state);
         }
-    }
-}
-
-impl CompleteWindow {
-    /// Drops all records and keeps the counts.
-    fn drop_records(&mut self) {
-        self.builder.drop_records();
-        self.closing.steps = Vec::new();
-    }
-
-    /// Takes over the counts of an earlier window that will not be delivered.
-    fn replace(&mut self, before: &Self) {
-        self.windows += before.windows;
-        self.spec.lost_before = before.spec.lost_before;
-        self.builder.take_counts(&before.builder);
     }
 }

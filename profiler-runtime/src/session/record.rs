@@ -3,8 +3,12 @@
 use std::backtrace::Backtrace;
 use std::sync::Arc;
 
+use profiler_report::MemoryUse;
+
 use super::ended::RecordEnding;
-use crate::memory::MemoryUse;
+
+/// The index that means "none".
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// A finished scope.
 #[derive(Clone, Debug)]
@@ -46,6 +50,17 @@ impl ScopeRecord {
     pub(crate) fn end(&self) -> u64 {
         self.start.saturating_add_signed(self.elapsed.max(0))
     }
+}
+
+/// The links of a record to others of its window.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkedScope {
+    /// The index of the enclosing scope in this window. For a scope inside a poll it is the future.
+    pub(crate) parent: u32,
+    /// The index of its GPU time.
+    pub(crate) gpu: u32,
+    /// Its time without its children, in ticks.
+    pub(crate) own: i64,
 }
 
 /// Details of a scope that only some sessions ask for.

@@ -2,14 +2,15 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
+use profiler_host::sync::Lock;
+
 use super::options::details;
-use super::{Options, kernels};
+use super::{SessionOptions, kernels};
 use crate::memory;
 use crate::switch::with_control;
-use crate::sync::Lock;
 
 /// The sessions that record, each with the details it wants.
-static RECORDERS: Lock<Vec<(u64, Options)>> = Lock::new(Vec::new());
+static RECORDERS: Lock<Vec<(u64, SessionOptions)>> = Lock::new(Vec::new());
 static RECORDING: AtomicBool = AtomicBool::new(false);
 static WANTS: AtomicU32 = AtomicU32::new(0);
 
@@ -38,7 +39,7 @@ pub(crate) fn wants_shapes() -> bool {
 }
 
 /// Starts recording for a session, or changes the details it wants.
-pub(super) fn begin(session: u64, options: Options) {
+pub(super) fn begin(session: u64, options: SessionOptions) {
     change(|recorders| {
         recorders.retain(|(known, _)| *known != session);
         recorders.push((session, options));
@@ -50,7 +51,7 @@ pub(super) fn end(session: u64) {
     change(|recorders| recorders.retain(|(known, _)| *known != session));
 }
 
-fn change(change: impl FnOnce(&mut Vec<(u64, Options)>)) {
+fn change(change: impl FnOnce(&mut Vec<(u64, SessionOptions)>)) {
     let demand = with_control(|control| {
         let mut recorders = RECORDERS.lock();
         change(&mut recorders);

@@ -3,17 +3,18 @@
 
 use std::sync::{Arc, MutexGuard};
 
-use super::Options;
+use profiler_host::sync::Lock;
+
+use super::SessionOptions;
+use super::delivery::Delivery;
 use super::kernels;
-use super::live::Session;
 use super::window::{WindowClose, WindowSpec};
 use crate::cuda;
-use crate::sync::Lock;
 
-/// A window and its session.
+/// A window, and where it is delivered.
 pub(super) struct RegisteredWindow {
     pub(super) spec: WindowSpec,
-    pub(super) session: Arc<Session>,
+    pub(super) delivery: Arc<Delivery>,
     /// Set when the window closes.
     pub(super) closing: Option<WindowClose>,
 }
@@ -21,8 +22,8 @@ pub(super) struct RegisteredWindow {
 #[derive(Default)]
 pub(super) struct WindowRegistry {
     pub(super) entries: Vec<RegisteredWindow>,
-    /// Sessions that open no more windows; their handlers' threads end after the last window.
-    pub(super) ended: Vec<Arc<Session>>,
+    /// Sessions that open no more windows, by their ids; their handlers' threads end after the last window.
+    pub(super) ended: Vec<(u64, Arc<Delivery>)>,
     next: u64,
 }
 
@@ -37,12 +38,12 @@ pub(super) fn registry() -> MutexGuard<'static, WindowRegistry> {
 
 impl WindowRegistry {
     /// Adds a window and returns its id.
-    pub(super) fn add(&mut self, session: &Arc<Session>, spec: WindowSpec) -> u64 {
+    pub(super) fn add(&mut self, delivery: &Arc<Delivery>, spec: WindowSpec) -> u64 {
         let id = self.next;
         self.next += 1;
         self.entries.push(RegisteredWindow {
             spec: WindowSpec { id, ..spec },
-            session: Arc::clone(session),
+            delivery: Arc::clone(delivery),
             closing: None,
         });
         self.count();
@@ -64,6 +65,6 @@ impl WindowRegistry {
         let options = || self.entries.iter().map(|entry| entry.spec.options);
         cuda::want_records(options().any(|options| options.cuda));
         cuda::nvml::want(options().filter_map(|options| options.gpu_samples).min());
-        kernels::windows_want(options().any(Options::has_kernels));
+        kernels::windows_want(options().any(SessionOptions::has_kernels));
     }
 }

@@ -3,18 +3,18 @@
 use std::panic::Location;
 use std::sync::Arc;
 
+use profiler_report::GpuWork;
+use profiler_report::internal::{GpuSamples, StreamKey};
+
 use super::assemble;
 use super::ended::RecordEnding;
 use super::record::{RecordKind, ScopeDetails, ScopeRecord, ThreadInfo};
 use super::trace::{Meta, Step, Trace, Truncation};
 use super::work::{LaunchRecord, WindowWork, WorkRecord};
-use super::{NONE, Options, Timeline};
+use super::{ClockLine, NONE, SessionOptions};
 use crate::clock::WallAnchor;
 use crate::cuda::GpuRecord;
-use crate::gpu_sample::GpuSamples;
-use crate::gpu_work::GpuWork;
 use crate::name;
-use crate::stream_key::StreamKey;
 
 /// A trace under construction; times are in ticks from `origin`.
 pub(crate) struct Sample {
@@ -23,7 +23,7 @@ pub(crate) struct Sample {
     pub(crate) work: WindowWork,
     pub(crate) gpu_samples: GpuSamples,
     pub(crate) steps: Vec<Step>,
-    pub(crate) options: Options,
+    pub(crate) options: SessionOptions,
     pub(crate) origin: u64,
     anchor: WallAnchor,
 }
@@ -37,11 +37,11 @@ impl Sample {
             work: WindowWork::default(),
             gpu_samples: GpuSamples::default(),
             steps: Vec::new(),
-            options: Options {
+            options: SessionOptions {
                 record_shapes: true,
                 profile_memory: true,
                 with_stack: true,
-                ..Options::DEFAULT
+                ..SessionOptions::DEFAULT
             },
             origin: anchor.ticks(),
             anchor,
@@ -180,7 +180,7 @@ impl Sample {
                 }),
             ],
             names: name::all(),
-            timeline: Timeline::through(self.anchor, self.anchor),
+            clock_line: ClockLine::through(self.anchor, self.anchor),
             meta: Meta {
                 cycle: 0,
                 step_num: 4,

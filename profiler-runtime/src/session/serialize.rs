@@ -4,7 +4,6 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::event::Event;
 use super::trace::Trace;
-use crate::cuda::{CudaLoss, StreamId};
 
 /// A window with its scopes: a trace refers to statics of the program, so it cannot be deserialized.
 impl Serialize for Trace {
@@ -47,27 +46,13 @@ impl Serialize for Event<'_> {
     }
 }
 
-/// The key of the reason, as in the JSON of a summary.
-impl Serialize for CudaLoss {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.key())
-    }
-}
-
-/// The text of the stream, as in the rows of a summary.
-impl Serialize for StreamId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
 
     use crate::session::Trace;
     use crate::session::sample::Sample;
-    use crate::stream_key::StreamKey;
+    use profiler_report::internal::StreamKey;
 
     fn json(trace: &Trace) -> Value {
         serde_json::to_value(trace).expect("a trace is serializable")

@@ -4,19 +4,17 @@ use std::mem::take;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::event::{Event, GpuSpan};
-use super::record::{RecordKind, ScopeRecord, ThreadInfo};
-use super::timeline::Timeline;
+use profiler_host::sync::ReentrancyGuard;
+use profiler_report::internal::GpuSamples;
+use profiler_report::{GpuDevice, GpuSample};
+
+use super::clock_line::ClockLine;
+use super::record::{LinkedScope, ScopeRecord, ThreadInfo};
 use super::work::WindowWork;
 use super::work_losses::LostWork;
-use super::{Activity, Options};
+use super::{Activity, SessionOptions};
 use crate::cuda::GpuRecord;
-use crate::gpu_sample::{GpuDevice, GpuSample, GpuSamples};
 use crate::name::Name;
-use crate::sync::ReentrancyGuard;
-
-/// The index that means "none".
-pub(crate) const NONE: u32 = u32::MAX;
 
 /// The note on a window that was cut short.
 pub(crate) const CUT_SHORT: &str = "the session ended before the window was complete: it has fewer steps than the schedule asks for";
@@ -30,7 +28,7 @@ pub struct Trace {
     /// Scopes and polls by thread and in the order in which they opened, then futures by their start.
     pub(crate) scopes: Vec<ScopeRecord>,
     /// For each record in `scopes`, its links to other records.
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<LinkedScope>,
     /// GPU times of the scopes in this window.
     pub(crate) gpu: Vec<GpuRecord>,
     /// GPU times of graphs that were replayed while the window was open.
@@ -42,26 +40,12 @@ pub struct Trace {
     pub(crate) steps: Vec<Step>,
     pub(crate) threads: Vec<Arc<ThreadInfo>>,
     pub(crate) names: Vec<&'static Name>,
-    pub(crate) timeline: Timeline,
+    pub(crate) clock_line: ClockLine,
     pub(crate) meta: Meta,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Node {
-    /// The index of the enclosing scope in this window. For a scope inside a poll it is the future.
-    pub(crate) parent: u32,
-    /// The index of its GPU time.
-    pub(crate) gpu: u32,
-    /// Its time without its children, in ticks.
-    pub(crate) own: i64,
 }
 
 /// A step: the time from one `step()` to the next.
 #[derive(Clone, Debug)]
-#[cfg_attr(
-    not(feature = "trace"),
-    allow(dead_code, reason = "traces that are written show them")
-)]
 pub(crate) struct Step {
     pub(crate) number: u64,
     /// The index of the thread that ended it.
@@ -81,7 +65,7 @@ pub(crate) struct Meta {
     /// Ticks of the clock, as `closed`.
     pub(crate) opened: u64,
     pub(crate) closed: u64,
-    pub(crate) options: Options,
+    pub(crate) options: SessionOptions,
     pub(crate) truncation: Truncation,
     pub(crate) no_cuda_reason: Option<String>,
     /// Pairs that the program added, in order.
@@ -191,26 +175,6 @@ impl Drop for Trace {
 }
 
 impl Trace {
-    /// Returns the scopes of the window: by thread and in the order in which they opened, then futures.
-    pub fn events(&self) -> impl Iterator<Item = Event<'_>> {
-        let is_event = |index: &usize| !matches!(self.scopes[*index].kind, RecordKind::Poll { .. });
-        (0..self.scopes.len())
-            .filter(is_event)
-            .map(|index| Event::new(self, index))
-    }
-
-    /// Returns the number of scopes.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.events().count()
-    }
-
-    /// Returns `true` if there are no scopes.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.events().next().is_none()
-    }
-
     /// Returns the number of the step at the end of the window, as `torch.profiler` counts in `step_num`: steps count
     /// from 0, and a handler that is called because of the n-th `step()` sees n.
     #[must_use]
@@ -239,7 +203,7 @@ impl Trace {
     /// Returns the time at which the window opened.
     #[must_use]
     pub fn start(&self) -> SystemTime {
-        let ns = self.timeline.unix_ns(self.meta.opened);
+        let ns = self.clock_line.unix_ns(self.meta.opened);
         let since = Duration::from_nanos(u64::try_from(ns).unwrap_or_default());
         UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH)
     }
@@ -248,7 +212,7 @@ impl Trace {
     #[must_use]
     pub fn duration(&self) -> Duration {
         let ticks = self.meta.closed.saturating_sub(self.meta.opened);
-        Duration::from_secs_f64(self.timeline.ns(ticks.cast_signed()).max(0.0) / 1e9)
+        Duration::from_secs_f64(self.clock_line.ns(ticks.cast_signed()).max(0.0) / 1e9)
     }
 
     /// Returns `true` if an activity was recorded.
@@ -295,14 +259,6 @@ impl Trace {
     pub fn metadata(&self) -> impl Iterator<Item = (&str, &str)> {
         let pairs = self.meta.metadata.iter();
         pairs.map(|(key, value)| (key.as_str(), value.as_str()))
-    }
-
-    /// Returns the GPU times of CUDA graphs that were replayed in the window (`captured = true`), with their names.
-    /// Replays that the device had not finished when the window was delivered are missing.
-    pub fn replays(&self) -> impl Iterator<Item = (&str, GpuSpan)> {
-        self.replays
-            .iter()
-            .map(|gpu| (self.name_of(gpu.name), GpuSpan::of(gpu)))
     }
 
     /// Returns the devices whose sensors were read while the window was open, each with its samples: those between the

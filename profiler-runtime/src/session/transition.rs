@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_schedule_says_windows_open_and_close_in_turn() {
+    fn windows_open_and_close_in_turn_under_any_schedule() {
         // Try every sequence of six actions and the end.
         for code in 0..4_usize.pow(6) {
             let actions: Vec<Action> = (0..6)

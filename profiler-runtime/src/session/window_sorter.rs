@@ -9,20 +9,22 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use super::delivery::CompleteWindow;
+use profiler_host::background::Background;
+use profiler_host::sync::ReentrancyGuard;
+
+use super::delivery::Delivery;
 use super::late::LateScopes;
-use super::live::Session;
+use super::queue::CompleteWindow;
 use super::record::{ScopeRecord, ThreadInfo};
 use super::registry::{RegisteredWindow, registry};
-use super::window::{WindowBuilder, WindowSpec};
+use super::window::WindowSpec;
+use super::window_builder::WindowBuilder;
 use super::work_joiner::WorkJoiner;
 use super::{kernels, recording, ring};
-use crate::background::Background;
 use crate::clock::{clock, now};
 use crate::cuda::GpuRecord;
 use crate::cuda::{self, Flushed, ReadSoFar};
 use crate::own_cost;
-use crate::sync::ReentrancyGuard;
 
 static THREAD: Background = Background::new("profiler-windows", run, || {});
 /// `true` while the process is ending: windows are delivered without the GPU times that are missing.
@@ -55,9 +57,9 @@ pub(super) fn wake() {
 }
 
 /// Announces that a session opens no more windows.
-pub(super) fn ended(session: &Arc<Session>) {
+pub(super) fn ended(session: u64, delivery: &Arc<Delivery>) {
     let _busy = ReentrancyGuard::try_enter();
-    registry().ended.push(Arc::clone(session));
+    registry().ended.push((session, Arc::clone(delivery)));
     wake();
 }
 
@@ -310,13 +312,13 @@ impl WindowSorter {
         let removed = registry().remove(id);
         if let Some(RegisteredWindow {
             spec,
-            session,
+            delivery,
             closing: Some(closing),
         }) = removed
         {
             builder.late = self.late.deliver(&spec);
             self.work.deliver(&spec, &mut builder);
-            session.delivery.deliver(CompleteWindow {
+            delivery.deliver(CompleteWindow {
                 spec,
                 closing,
                 builder,
@@ -371,36 +373,31 @@ fn release_ended() -> Vec<u64> {
     let mut guard = registry();
     let registry = &mut *guard;
     let entries = &registry.entries;
-    let has_windows = |session: &mut Arc<Session>| {
-        entries
-            .iter()
-            .any(|entry| Arc::ptr_eq(&entry.session, session))
-    };
+    let has_windows = |session: u64| entries.iter().any(|entry| entry.spec.session == session);
     let released: Vec<_> = registry
         .ended
-        .extract_if(.., |session| !has_windows(session))
+        .extract_if(.., |(session, _)| !has_windows(*session))
         .collect();
-    // Drop sessions with the lock released: a session may hold a large trace.
+    // Drop them with the lock released: one may hold a large trace.
     drop(guard);
-    let finish = |session: &Arc<Session>| {
-        session.delivery.finish();
-        session.id()
+    let finish = |(session, delivery): (u64, Arc<Delivery>)| {
+        delivery.finish();
+        session
     };
-    released.iter().map(finish).collect()
+    released.into_iter().map(finish).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Options;
+    use super::super::SessionOptions;
     use super::super::ended::RecordEnding;
-    use super::super::live::SessionConfig;
     use super::super::record::RecordKind;
     use super::super::window::WindowClose;
     use super::super::work_joiner::tests::{launch, ready, record};
     use super::*;
     use crate::clock::WallAnchor;
     use crate::cuda::WorkLosses;
-    use crate::diagnostics::catch_own_panic;
+    use profiler_host::diagnostics::catch_own_panic;
 
     fn scope() -> ScopeRecord {
         ScopeRecord {
@@ -419,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_panic_takes_with_it_is_counted() {
+    fn records_that_are_lost_in_a_panic_are_counted() {
         let before = ring::lost().ring_full;
         let panicked = catch_own_panic("a test panicked", || {
             let mut sorter = WindowSorter::default();
@@ -433,20 +430,14 @@ mod tests {
 
     /// Adds a window that has not been delivered. Returns its id.
     fn closed_window() -> u64 {
-        let (session, _) = Session::new(SessionConfig {
-            options: Options::DEFAULT,
-            capacity: 10,
-            schedule: None,
-            handlers: Vec::new(),
-            is_environment: false,
-        });
         let anchor = WallAnchor::narrow();
         let spec = WindowSpec {
             id: 0,
-            session: session.id(),
+            // No session has this id.
+            session: 0,
             cycle: 0,
             capacity: 10,
-            options: Options::DEFAULT,
+            options: SessionOptions::DEFAULT,
             opened: now(),
             // Without its end, the thread of all sessions does not deliver it.
             closed: None,
@@ -466,7 +457,7 @@ mod tests {
             recording: None,
         };
         let mut registry = registry();
-        let id = registry.add(&session, spec);
+        let id = registry.add(&Arc::new(Delivery::new(true)), spec);
         if let Some(entry) = registry.get(id) {
             entry.closing = Some(closing);
         }
@@ -493,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_panic_takes_with_it_is_missing_in_windows_that_have_closed_too() {
+    fn records_that_are_lost_in_a_panic_are_missing_in_closed_windows_too() {
         let id = closed_window();
         let panicked = catch_own_panic("a test panicked", || {
             let mut sorter = WindowSorter::default();

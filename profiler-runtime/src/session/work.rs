@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::trace::NONE;
+use profiler_report::internal::StreamKey;
+use profiler_report::{GpuWork, GpuWorkKind};
+
+use super::record::NONE;
 use super::work_losses::LostWork;
-use crate::gpu_work::{GpuWork, GpuWorkKind};
-use crate::stream_key::StreamKey;
 
 /// The kernels, copies, fills and waits of a window, and the calls that launched them.
 #[derive(Debug, Default)]

@@ -3,22 +3,22 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::record::{RecordKind, ScopeRecord, ThreadInfo};
-use super::timeline::Timeline;
-use super::trace::{NONE, Node};
+use profiler_report::GpuWorkKind;
+use profiler_report::internal::{RawStream, StreamKey};
+
+use super::clock_line::ClockLine;
+use super::record::{LinkedScope, NONE, RecordKind, ScopeRecord, ThreadInfo};
 use super::window::WindowSpec;
 use super::work::{LaunchRecord, WindowWork, WorkRecord};
 use super::work_losses::LostWork;
-use crate::cuda::{self, Activity, Effect, Launch, NO_NAME};
-use crate::gpu_work::{GpuWorkKind, MemoryCopy, MemoryKind, WaitKind};
-use crate::stream_key::{RawStream, StreamKey};
+use crate::cuda::{self, Effect, Launch, NO_NAME, WorkActivity};
 
 /// The launches and records of a window so far.
 #[derive(Debug, Default)]
 pub(super) struct WorkBuilder {
     launches: Vec<Launch>,
     /// Records, each with the first correlation of its launch; `None` if that is not known.
-    activities: Vec<(Option<u32>, Activity)>,
+    activities: Vec<(Option<u32>, WorkActivity)>,
     /// The first correlations of launches whose records have not arrived.
     waiting: HashSet<u32>,
     /// The places in `launches` of those that may have no record, by their first correlations.
@@ -39,9 +39,9 @@ pub(super) struct WorkBuilder {
 pub(super) struct Around<'w> {
     /// Sorted and linked.
     pub(super) scopes: &'w [ScopeRecord],
-    pub(super) nodes: &'w [Node],
+    pub(super) nodes: &'w [LinkedScope],
     pub(super) threads: &'w [Arc<ThreadInfo>],
-    pub(super) line: Timeline,
+    pub(super) line: ClockLine,
 }
 
 impl WorkBuilder {
@@ -73,7 +73,12 @@ impl WorkBuilder {
         self.launches.push(launch);
     }
 
-    pub(super) fn add_activity(&mut self, spec: &WindowSpec, correlation: u32, activity: Activity) {
+    pub(super) fn add_activity(
+        &mut self,
+        spec: &WindowSpec,
+        correlation: u32,
+        activity: WorkActivity,
+    ) {
         // A copy that waits may have a record of its wait before that of its work.
         if !matches!(activity.details.kind, GpuWorkKind::Synchronization(_)) {
             self.waiting.remove(&correlation);
@@ -82,11 +87,11 @@ impl WorkBuilder {
         self.add(spec, Some(correlation), activity);
     }
 
-    pub(super) fn add_without_launch(&mut self, spec: &WindowSpec, activity: Activity) {
+    pub(super) fn add_without_launch(&mut self, spec: &WindowSpec, activity: WorkActivity) {
         self.add(spec, None, activity);
     }
 
-    fn add(&mut self, spec: &WindowSpec, correlation: Option<u32>, activity: Activity) {
+    fn add(&mut self, spec: &WindowSpec, correlation: Option<u32>, activity: WorkActivity) {
         if self.activities.len() >= spec.capacity {
             self.lost.over_capacity += 1;
         } else if self.activities.try_reserve(1).is_err() {
@@ -185,7 +190,7 @@ impl WorkBuilder {
             }
             let name = match &self.names.get(activity.name as usize) {
                 Some(name) => names.index(name),
-                None => names.index(&name_of(&details.kind)),
+                None => names.index(&details.kind.name()),
             };
             let call = self.launches.get(launch as usize);
             work.push(WorkRecord {
@@ -208,7 +213,7 @@ impl WorkBuilder {
 }
 
 /// Returns the device of each context that some record names.
-fn devices(activities: &[(Option<u32>, Activity)]) -> HashMap<u32, u32> {
+fn devices(activities: &[(Option<u32>, WorkActivity)]) -> HashMap<u32, u32> {
     let on_device = activities
         .iter()
         .map(|(_, activity)| activity.details)
@@ -256,53 +261,11 @@ impl Names {
     }
 }
 
-/// Returns the name of work that is not a kernel, as traces of `torch.profiler` name it.
-fn name_of(kind: &GpuWorkKind) -> String {
-    match kind {
-        GpuWorkKind::Kernel(_) => "(kernel without a name)".to_owned(),
-        GpuWorkKind::Memcpy(copy) => {
-            let (from, to) = (memory_name(copy.from), memory_name(copy.to));
-            format!("Memcpy {} ({from} -> {to})", direction(copy))
-        }
-        GpuWorkKind::Memset(fill) => format!("Memset ({})", memory_name(fill.memory)),
-        GpuWorkKind::Synchronization(wait) => match wait {
-            WaitKind::EventSynchronize => "Event Sync",
-            WaitKind::StreamWaitEvent => "Stream Wait Event",
-            WaitKind::StreamSynchronize => "Stream Sync",
-            WaitKind::ContextSynchronize => "Context Sync",
-        }
-        .to_owned(),
-    }
-}
-
-fn direction(copy: &MemoryCopy) -> String {
-    if copy.peer.is_some() {
-        return "PtoP".to_owned();
-    }
-    let side = |kind| match kind {
-        MemoryKind::Pageable | MemoryKind::Pinned => 'H',
-        MemoryKind::Array => 'A',
-        MemoryKind::Device | MemoryKind::Managed | MemoryKind::Unknown => 'D',
-    };
-    format!("{}to{}", side(copy.from), side(copy.to))
-}
-
-fn memory_name(kind: MemoryKind) -> &'static str {
-    match kind {
-        MemoryKind::Unknown => "Unknown",
-        MemoryKind::Pageable => "Pageable",
-        MemoryKind::Pinned => "Pinned",
-        MemoryKind::Device => "Device",
-        MemoryKind::Array => "Array",
-        MemoryKind::Managed => "Managed",
-    }
-}
-
 /// Finds the scope of a launch among the records of a window.
 struct ScopeFinder<'w> {
     /// Scopes and polls by thread and serial.
     scopes: &'w [ScopeRecord],
-    nodes: &'w [Node],
+    nodes: &'w [LinkedScope],
     /// The index of each future by its serial.
     futures: HashMap<u64, u32>,
 }

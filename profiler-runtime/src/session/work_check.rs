@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::trace::{NONE, Node};
+use profiler_report::GpuWorkKind;
+
+use super::record::{LinkedScope, NONE};
 use super::work::WindowWork;
 use crate::cuda::GpuRecord;
-use crate::gpu_work::GpuWorkKind;
 
 /// A difference that is attributed to the resolution of events, in nanoseconds.
 const TOLERANCE: f64 = 1_000.0;
@@ -20,7 +21,7 @@ pub(super) struct Contradictions {
 }
 
 /// Compares the GPU time of each scope with the work that it and the scopes inside launched on its stream.
-pub(super) fn check(work: &WindowWork, nodes: &[Node], gpu: &[GpuRecord]) -> Contradictions {
+pub(super) fn check(work: &WindowWork, nodes: &[LinkedScope], gpu: &[GpuRecord]) -> Contradictions {
     let mut spans: HashMap<u32, Vec<(i64, i64)>> = HashMap::new();
     for record in &work.work {
         let is_wait = matches!(record.details.kind, GpuWorkKind::Synchronization(_));
@@ -49,9 +50,9 @@ pub(super) fn check(work: &WindowWork, nodes: &[Node], gpu: &[GpuRecord]) -> Con
 
 /// Returns the GPU time of the innermost scope, from `scope` outwards, that has one on a stream.
 fn measured_on(
-    stream: crate::stream_key::StreamKey,
+    stream: profiler_report::internal::StreamKey,
     scope: usize,
-    nodes: &[Node],
+    nodes: &[LinkedScope],
     gpu: &[GpuRecord],
 ) -> Option<u32> {
     let mut at = Some(scope);
@@ -100,9 +101,9 @@ impl Contradictions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu_work::GpuWork;
     use crate::session::sample::Sample;
-    use crate::stream_key::{RawStream, StreamKey};
+    use profiler_report::GpuWork;
+    use profiler_report::internal::{RawStream, StreamKey};
 
     const STREAM: StreamKey = StreamKey {
         context: 0,

@@ -8,14 +8,15 @@ use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Activity as Recorded;
-use super::timeline::Timeline;
-use super::window::{WindowBuilder, WindowSpec};
+use profiler_host::diagnostics;
+use profiler_report::GpuWorkKind;
+
+use super::clock_line::ClockLine;
+use super::window::WindowSpec;
+use super::window_builder::WindowBuilder;
 use super::work_builder::WorkBuilder;
 use super::work_progress::WorkProgress;
-use crate::cuda::{self, Activity, GpuRecord, Launch, Ready, WorkLoss, WorkLosses};
-use crate::diagnostics;
-use crate::gpu_work::GpuWorkKind;
+use crate::cuda::{self, GpuRecord, Launch, Ready, WorkActivity, WorkLoss, WorkLosses};
 
 /// The most records that wait for their launches. A launch is in its queue once the call has returned, so nearly all
 /// records find theirs.
@@ -27,7 +28,7 @@ const MAX_DELIVERED: usize = 16;
 
 /// A launch that was sorted into its windows.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct SortedLaunch {
     /// Ticks of the clock.
     start: u64,
     thread: u64,
@@ -63,11 +64,11 @@ pub(super) struct WorkJoiner {
     /// The names of kernels by their numbers.
     names: Vec<Arc<str>>,
     /// Launches by both correlations: those of windows that have not been delivered, and of `delivered`.
-    known: HashMap<u32, Known>,
+    known: HashMap<u32, SortedLaunch>,
     /// `true` if launches were forgotten in this round, because there were too many.
     has_made_room: bool,
     /// Records whose launches are not known, or not known yet.
-    unmatched: Vec<Activity>,
+    unmatched: Vec<WorkActivity>,
     /// The windows at the last call.
     windows: Vec<u64>,
     progress: WorkProgress,
@@ -133,14 +134,14 @@ impl WorkJoiner {
     /// Adds a record to the windows of its launch. Returns `false` if the launch is not known.
     fn add_to_launch(
         &mut self,
-        activity: &Activity,
+        activity: &WorkActivity,
         into: &mut impl FnMut(u64, &mut dyn FnMut(&WindowSpec, &mut WindowBuilder)),
     ) -> bool {
         let Some(known) = self.known.get_mut(&activity.details.correlation) else {
             return false;
         };
         known.has_record = true;
-        let Known {
+        let SortedLaunch {
             start,
             thread,
             correlation,
@@ -175,7 +176,7 @@ impl WorkJoiner {
         if !has_room || self.known.try_reserve(2).is_err() {
             return false;
         }
-        let known = Known {
+        let known = SortedLaunch {
             start: launch.start,
             thread: launch.thread,
             correlation,
@@ -242,7 +243,7 @@ impl WorkJoiner {
         builder.work.lost.add_counted(now.since(session.counted));
         builder.work.lost.late += mem::take(&mut session.late);
         session.counted = now;
-        let line = Timeline::through(spec.first, spec.first);
+        let line = ClockLine::through(spec.first, spec.first);
         let open = line.unix_ns(spec.opened)..line.unix_ns(spec.closed.unwrap_or(u64::MAX));
         for activity in &self.unmatched {
             // Without times, it belongs to the first window that is delivered.
@@ -309,23 +310,9 @@ impl WorkJoiner {
             self.unmatched = Vec::new();
             return;
         };
-        let opened = Timeline::through(oldest.first, oldest.first).unix_ns(oldest.opened);
+        let opened = ClockLine::through(oldest.first, oldest.first).unix_ns(oldest.opened);
         self.unmatched
             .retain(|activity| activity.span().is_none_or(|(start, _)| start >= opened));
-    }
-}
-
-impl WindowSpec {
-    /// Returns `true` if the window has kernels, where CUPTI records them.
-    pub(super) fn has_kernels(&self) -> bool {
-        self.options.has_kernels()
-    }
-
-    /// Returns `true` if a call of CUDA that began at this time, in ticks, belongs to the window.
-    fn has_launch(&self, at: u64) -> bool {
-        let closed = self.closed.unwrap_or(u64::MAX);
-        let is_inside = (self.opened..closed).contains(&at);
-        self.has_kernels() && is_inside && self.records(Recorded::Cuda, at)
     }
 }
 

@@ -21,22 +21,23 @@
 
 use std::collections::HashMap;
 
-use super::trace::NONE;
+use profiler_report::internal::{RawStream, StreamKey};
+
+use super::record::NONE;
 use super::work_builder::stream_key;
 use crate::cuda::{self, Effect, GpuRecord, Launch};
-use crate::stream_key::{RawStream, StreamKey};
 
 /// The most streams, and threads, that are remembered. Programs have some dozens; those that make new ones without end
 /// begin anew, and some windows wait longer.
 const MAX_REMEMBERED: usize = 1 << 12;
 
 /// The context, the stream, and for per-thread streams the thread.
-type Handle = (usize, RawStream, u64);
+type StreamOfContext = (usize, RawStream, u64);
 
 /// Times are in ticks. All launches whose calls ended before such a time have finished.
 #[derive(Debug, Default)]
 pub(super) struct WorkProgress {
-    numbers: HashMap<Handle, u32>,
+    numbers: HashMap<StreamOfContext, u32>,
     /// By the numbers of the streams.
     streams: Vec<u64>,
     contexts: HashMap<usize, u64>,
@@ -135,7 +136,7 @@ impl Look<'_> {
 }
 
 /// Returns what identifies the stream of a launch.
-fn handle(launch: &Launch) -> Option<Handle> {
+fn handle(launch: &Launch) -> Option<StreamOfContext> {
     let stream = launch.stream?;
     let thread = if stream.is_per_thread() {
         launch.thread
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_streams_are_remembered_as_the_limit_says() {
+    fn no_more_streams_are_remembered_than_the_limit() {
         let mut progress = WorkProgress::default();
         let number = |progress: &mut WorkProgress, context: usize| {
             progress.stream_of(&Launch {

@@ -6,6 +6,8 @@ use std::panic::Location;
 use std::thread::panicking;
 use std::{fmt, mem};
 
+use profiler_host::sync::ReentrancyGuard;
+
 use super::{NameSource, decide, valid};
 use crate::name;
 use crate::scope::builder::ScopeBuilder;
@@ -13,7 +15,6 @@ use crate::scope::future::FutureScope;
 use crate::scope::on_stream::StreamBuilder;
 use crate::scope::{OpenScope, Scope};
 use crate::switch::{self, NEVER_MEASURES, SiteDecision, SiteState, StampedDecision};
-use crate::sync::ReentrancyGuard;
 
 /// A call site with one name: a static in the annotated function, declared by the macros.
 ///
@@ -42,7 +43,7 @@ const _: fn() = || {
 };
 
 /// A site that has not decided yet.
-// No associated constant, which the compiler would have to look up by the type at each site.
+// A free constant compiles faster than an associated one, which the compiler looks up by its type at each site.
 #[allow(
     clippy::declare_interior_mutable_const,
     reason = "the initial value of statics"
@@ -68,7 +69,7 @@ impl CallSite {
 
     /// Opens a scope that ends when the guard is dropped. `Here` is an item inside the function, whose type name tells the
     /// function's path.
-    // The type is a parameter of the method, and the method no function, because both take the compiler least.
+    // Of the ways to pass the path here, a type parameter of a method takes the compiler the least time at each site.
     #[inline(always)]
     #[track_caller]
     pub fn enter<Here>(&'static self) -> Scope {
@@ -100,8 +101,8 @@ impl CallSite {
         if NEVER_MEASURES || self.state().word() == SiteState::OFF {
             return Scope::off();
         }
-        // Check `panicking()` here, and load the word again: so nothing of the profiler is live across the call that is
-        // made if another thread panics, and no register is saved for it.
+        // Check `panicking()` here, which makes a call if another thread panics, and load the word again after it: so no value
+        // is live across that call, and no register is saved for it.
         let word = if panicking() {
             SiteState::UNDECIDED
         } else {
@@ -110,9 +111,9 @@ impl CallSite {
         self.open::<IS_LITERAL>(word as usize, text, location)
     }
 
-    /// Opens a scope on the fast path if that will do, else on the slow one.
-    // Generic, and so compiled into the crate that calls it: see `end`. The slow path is a tail call, so that no register
-    // is saved, and so that both paths create the guard in its place.
+    /// Opens a scope on the fast path if that will do, else on the direct one, which may leave it to the slow one.
+    // Generic, so that it is compiled into the calling crate, where the address of thread-local storage is a constant. The
+    // other path is a tail call: so no register is saved, and both create the guard in its place.
     #[inline(never)]
     fn open<const IS_LITERAL: bool>(
         &'static self,
@@ -126,7 +127,7 @@ impl CallSite {
         }
     }
 
-    /// Opens a scope on the direct path if that will do. It calls no other function before a tail call either.
+    /// Opens a scope on the direct path if that will do. Like [`open`](Self::open), it calls others in tail position only.
     #[cold]
     #[inline(never)]
     fn open_direct<const IS_LITERAL: bool>(
@@ -135,7 +136,7 @@ impl CallSite {
         text: &'static str,
         location: &'static Location<'static>,
     ) -> Scope {
-        // Otherwise the thread may be panicking.
+        // A call on a thread that may be panicking passes `UNDECIDED`, and takes the slow path.
         let decided = if slot == SiteState::FLAGGED as usize {
             self.decided()
         } else {
@@ -153,7 +154,7 @@ impl CallSite {
     }
 
     /// Opens a scope with a GPU time on the direct path if that will do.
-    // By itself, because it saves registers.
+    // Not a part of `open_direct`, which would then save registers for all calls.
     #[cold]
     #[inline(never)]
     fn open_on_gpu<const IS_LITERAL: bool>(

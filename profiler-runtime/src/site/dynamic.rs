@@ -7,13 +7,14 @@
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use profiler_host::sync::ReentrancyGuard;
+
 use super::{decide, valid};
 use crate::local;
 use crate::name::{self, Name};
 use crate::scope::builder::ScopeBuilder;
 use crate::scope::{OpenScope, Scope};
 use crate::switch::{self, SiteDecision, StampedDecision, with_control};
-use crate::sync::ReentrancyGuard;
 
 /// The key of names built at run time in [`local::cached_decision`]. All sites share these names. No site has this
 /// address.

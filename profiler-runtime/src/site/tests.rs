@@ -97,7 +97,7 @@ fn a_decision_made_before_the_driver_is_found_does_not_hold_after_it() {
 
 #[test]
 fn no_site_decides_within_the_profiler() {
-    use crate::sync::ReentrancyGuard;
+    use profiler_host::sync::ReentrancyGuard;
 
     static SITE: CallSite = NEW_SITE;
     static SEVERAL: MultiNameSite = NEW_MULTI_NAME_SITE;
@@ -114,7 +114,7 @@ fn no_site_decides_within_the_profiler() {
 mod in_a_child {
     use super::*;
     use crate::config::Filter;
-    use crate::process::fork::tests::fork_and;
+    use crate::fork_and::fork_and;
 
     #[test]
     fn an_excluded_name_is_not_measured_until_the_filter_allows_it() {

@@ -3,10 +3,11 @@
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use profiler_host::diagnostics;
+
 use super::ensure_started;
 use crate::clock;
 use crate::cuda;
-use crate::diagnostics;
 use crate::switch;
 
 /// Turns measuring on or off, at once on all threads.

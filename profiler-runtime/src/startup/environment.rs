@@ -2,25 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::external_control;
-use super::trace_file::{self, TraceFile};
-use crate::config::SessionSettings;
-use crate::diagnostics;
-use crate::report::export::tensorboard_trace_handler;
-use crate::session::{Profile, ProfileBuilder, Trace, environment};
-use crate::switch::{NEVER_MEASURES, with_control};
+use profiler_host::diagnostics;
 
-/// Starts the session, or the thread that waits for the command to start it.
-pub(super) fn begin(settings: &SessionSettings) {
-    if settings.trace.is_none() || NEVER_MEASURES {
-        return;
-    }
-    if settings.control.is_none() && settings.signal.is_none() {
-        start();
-    } else {
-        external_control::watch(settings.control.clone(), settings.signal);
-    }
-}
+use super::trace_file::{self, TraceFile};
+use crate::session::{Profile, ProfileBuilder, Trace, environment};
+use crate::snapshot::trace::tensorboard_trace_handler;
+use crate::switch::with_control;
 
 /// Starts the session, unless it is running.
 pub(super) fn start() {

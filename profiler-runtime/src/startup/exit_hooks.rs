@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use profiler_host::process::exit::{Hook, Phase, Run, register};
+
 use super::exit_summary;
 use super::flush::flush;
 use crate::cuda;
-use crate::process::exit::{Hook, Phase, Run, register};
 
 /// How long an exiting process waits for loggers.
 const TIMEOUT: Duration = Duration::from_secs(2);

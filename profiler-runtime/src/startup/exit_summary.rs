@@ -1,24 +1,19 @@
 //! The summary at the end of the program.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
 
-use super::{mistakes, summary_file, summary_writer};
+use profiler_host::process::exit::Run;
+use profiler_host::process::fork;
+use profiler_host::process::output::READER_TIMEOUT;
+use profiler_report::Summary;
+
+use super::{mistakes, summary_target, summary_writer};
 use crate::config::SummaryTarget;
-use crate::diagnostics;
-use crate::process::exit::Run;
-use crate::process::fork;
-use crate::process::output::{Output, READER_TIMEOUT, WriteTimeout};
-use crate::report::TableOptions;
-use crate::report::summary::{Summary, summary};
-use crate::report::text::terminal::Stream;
+use crate::snapshot::summary;
 use crate::switch::with_control;
 
 /// The number of calls in the last summary that was written + 1; 0 if none was written.
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
-
-/// How long the summary waits for a reader of its output.
-const WAIT: WriteTimeout = WriteTimeout::Total(READER_TIMEOUT);
 
 /// Writes the summary in an exit hook, unless a guard of `init` has written one and nothing was measured since.
 pub(super) fn write_at_exit(run: Run) {
@@ -41,34 +36,7 @@ pub(super) fn write() {
     let mut summary = summary();
     WRITTEN.store(calls(&summary) + 1, Relaxed);
     summary.is_last = true;
-    write_to(&target(), summary);
-}
-
-/// Writes the summary of a program that continues.
-pub(super) fn rewrite(target: &SummaryTarget, interval: Duration) {
-    let mut summary = summary();
-    summary.interval_ns = Some(interval.as_nanos() as f64);
-    write_to(target, summary);
-}
-
-fn write_to(target: &SummaryTarget, summary: Summary) {
-    let result = match target {
-        SummaryTarget::Off => Ok(()),
-        SummaryTarget::Stderr => {
-            let table = table(&without_shown_notices(summary), Stream::Stderr);
-            Output::stderr(WAIT).write_whole(table.as_bytes())
-        }
-        SummaryTarget::Stdout => {
-            Output::stdout(WAIT).write_whole(table(&summary, Stream::Stdout).as_bytes())
-        }
-        SummaryTarget::File(path) => summary_file::write(&summary, path, WAIT),
-    };
-    if let Err(error) = result {
-        diagnostics::warn_once(&format!(
-            "the summary cannot be written to {target}: {error}; set PROFILER_SUMMARY to a file \
-             that can be, or to stderr"
-        ));
-    }
+    summary_target::write(&target(), summary);
 }
 
 fn target() -> SummaryTarget {
@@ -77,16 +45,4 @@ fn target() -> SummaryTarget {
 
 fn calls(summary: &Summary) -> u64 {
     summary.rows.iter().map(|row| row.calls).sum()
-}
-
-/// Removes the notices that standard error shows already.
-fn without_shown_notices(mut summary: Summary) -> Summary {
-    summary
-        .notices
-        .retain(|notice| !diagnostics::is_on_stderr(notice));
-    summary
-}
-
-fn table(summary: &Summary, stream: Stream) -> String {
-    format!("\n{}\n", summary.table(&TableOptions::for_stream(stream)))
 }

@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use profiler_host::background::{self, Calls};
+use profiler_host::diagnostics;
+use profiler_host::process::output::non_blocking;
+use profiler_host::process::signals;
+
 use super::environment;
-use crate::background::{self, Calls};
-use crate::diagnostics;
-use crate::process::output::non_blocking;
-use crate::process::signals;
 use crate::session;
 
 const THREAD: &str = "profiler-control";

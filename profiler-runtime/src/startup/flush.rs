@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use profiler_host::process::fork;
+use profiler_host::process::platform::Instant;
+
 use crate::collect;
 use crate::cuda;
-use crate::diagnostics;
-use crate::process::fork;
-use crate::process::platform::Instant;
+use crate::losses;
 
 /// The state of all log entries of this process. An entry for several loggers counts once for each of them.
 ///
@@ -69,7 +70,7 @@ fn flush_within(timeout: Duration, close: bool) -> FlushReport {
     };
     let rest = timeout.saturating_sub(start.elapsed());
     let counts = collect::flush(is_own_process.then_some(rest));
-    diagnostics::warn_of_drops();
+    losses::warn_of_drops();
     FlushReport {
         delivered: counts.delivered,
         dropped: counts.dropped,

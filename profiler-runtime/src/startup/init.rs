@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
+use profiler_host::diagnostics::{self, catch_own_panic};
+use profiler_log::{IntoLogger, Logger};
+
 use super::flush::flush_and_close;
 use super::{exit_summary, summary_writer};
 use crate::collect;
 use crate::config::{Backend, Filter, LONGEST_INTERVAL, SHORTEST_INTERVAL, SummaryTarget};
 use crate::cuda::{self, CudaError};
-use crate::diagnostics::{self, catch_own_panic};
-use crate::log::{IntoLogger, Logger};
 use crate::session;
 use crate::startup::error::InitError;
 use crate::switch::{NEVER_MEASURES, with_control};
@@ -178,7 +179,7 @@ impl Builder {
     }
 
     /// Sets how often the sensors of the GPUs are read, unless `PROFILER_GPU_SAMPLES` is set: from 0.1 seconds to a day,
-    /// other values are set to the nearer of the two. By default they are not read. Takes the feature `nvml`.
+    /// other values are set to the nearer of the two. By default they are not read. Takes the feature `cuda`.
     ///
     /// A background thread calls NVML, the library behind `nvidia-smi`; no other thread waits for it. One second is a good
     /// choice: NVML's calls hold a lock of the driver, for which launches of kernels wait.
@@ -350,15 +351,9 @@ fn require_cuda() -> Result<(), CudaError> {
     }
 }
 
-#[cfg(feature = "tensorboard")]
 fn open_tensorboard(dir: PathBuf) -> Result<Logger, InitError> {
-    let log = crate::log::TensorBoardLogger::new(dir)?;
+    let log = profiler_log::TensorBoardLogger::new(dir)?;
     Ok(std::sync::Arc::new(log).into_logger())
-}
-
-#[cfg(not(feature = "tensorboard"))]
-fn open_tensorboard(_dir: PathBuf) -> Result<Logger, InitError> {
-    Err(InitError::NoTensorBoard)
 }
 
 /// A guard that flushes the loggers and writes the summary when it is dropped.

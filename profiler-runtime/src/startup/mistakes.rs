@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use profiler_host::diagnostics;
+use profiler_host::process::{fork, privileges};
+
 use crate::config::SummaryTarget;
-use crate::diagnostics;
 use crate::name;
-use crate::process::{fork, privileges};
 use crate::session;
 use crate::switch::with_control;
 

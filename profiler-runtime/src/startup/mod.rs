@@ -14,7 +14,7 @@ mod external_control;
 mod flush;
 mod init;
 mod mistakes;
-mod summary_file;
+mod summary_target;
 mod summary_writer;
 #[cfg(feature = "trace")]
 mod trace_file;
@@ -24,11 +24,13 @@ use std::sync::atomic::{
     Ordering::{Acquire, Release},
 };
 
+use profiler_host::diagnostics;
+use profiler_host::process;
+use profiler_host::sync::{Lock, ReentrancyGuard};
+
 use crate::cuda::nvtx;
-use crate::process;
 use crate::switch::{self, NEVER_MEASURES, with_control};
-use crate::sync::{Lock, ReentrancyGuard};
-use crate::{clock, collect, cuda, diagnostics, scope, session};
+use crate::{clock, collect, cuda, scope, session};
 
 pub use enabled::{is_enabled, pause, set_enabled};
 pub use error::InitError;
@@ -92,12 +94,25 @@ pub(crate) fn ensure_started() {
     nvtx::attach(settings.nvtx);
     #[cfg(feature = "trace")]
     if process::fork::is_own_process() {
-        environment::begin(&settings.session);
+        begin_session(&settings.session);
     }
     summary_writer::begin();
     cuda::nvml::begin(None);
     if switch::is_enabled() {
         clock::warn_if_fallback();
+    }
+}
+
+/// Starts the environment's session, or the thread that waits for the command to start it.
+#[cfg(feature = "trace")]
+fn begin_session(settings: &crate::config::SessionSettings) {
+    if settings.trace.is_none() {
+        return;
+    }
+    if settings.control.is_none() && settings.signal.is_none() {
+        environment::start();
+    } else {
+        external_control::watch(settings.control.clone(), settings.signal);
     }
 }
 

@@ -3,8 +3,8 @@
 //!
 //! # Protocol
 //!
-//! The last summary is written by another thread, in [`exit_summary::write`]. [`stop`] keeps this one from replacing it
-//! by an earlier one, and from being ended by the exit of the process in the middle of a write, which would leave a
+//! The last summary is written by another thread, in [`exit_summary::write`](super::exit_summary::write). [`stop`] keeps
+//! this one from replacing it by an earlier one, and from being ended by the exit of the process in the middle of a write, which would leave a
 //! temporary file.
 //!
 //! | thread | stores | then loads |
@@ -20,15 +20,16 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-use super::exit_summary;
-use crate::background::Background;
+use profiler_host::background::Background;
+use profiler_host::diagnostics;
+use profiler_host::process::fork;
+use profiler_host::process::output::new_file;
+use profiler_host::process::platform::Instant;
+
+use super::summary_target;
 use crate::config::SummaryTarget;
-use crate::diagnostics;
 use crate::own_cost;
-use crate::process::fork;
-use crate::process::output::new_file;
-use crate::process::platform::Instant;
-use crate::report::history::sampler;
+use crate::snapshot;
 use crate::switch::{NEVER_MEASURES, with_control};
 
 static THREAD: Background = Background::new("profiler-summary", run, || {});
@@ -117,7 +118,7 @@ impl Writer {
             self.next = None;
             return None;
         }
-        let until_sample = sampler::sample();
+        let until_sample = snapshot::sample();
         let Some(interval) = interval else {
             return Some(until_sample);
         };
@@ -158,6 +159,8 @@ fn write(target: &SummaryTarget, interval: Duration) {
     IS_WRITING.store(true, SeqCst);
     let _ends = Ends;
     if IS_ON.load(SeqCst) {
-        exit_summary::rewrite(target, interval);
+        let mut summary = snapshot::summary();
+        summary.interval_ns = Some(interval.as_nanos() as f64);
+        summary_target::write(target, summary);
     }
 }

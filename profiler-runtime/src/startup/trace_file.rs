@@ -4,12 +4,13 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use profiler_host::process::platform::process_id;
+use profiler_host::rank::own_rank;
+use profiler_host::sync::RaceCell;
+use profiler_report::ExportError;
+
 use crate::clock::clock;
-use crate::process::platform::process_id;
-use crate::report::export::ExportError;
-use crate::report::rank::own_rank;
 use crate::session::Trace;
-use crate::sync::RaceCell;
 
 /// The path of a trace file. Further windows get other paths beside it.
 #[derive(Debug, PartialEq)]

@@ -19,9 +19,9 @@
 //! The owner looks at all its buckets once in 2²⁶ scopes, and may have to put a spill off: without memory for the totals, or
 //! inside the profiler itself. From [`SPILL_AT`] there are as many calls again until the bucket overflows.
 
-use crate::sync::primitive::AtomicU32;
-use crate::sync::primitive::atomic::Ordering::Relaxed;
-use crate::sync::primitive::const_unless_loom;
+use profiler_host::sync::primitive::AtomicU32;
+use profiler_host::sync::primitive::atomic::Ordering::Relaxed;
+use profiler_host::sync::primitive::const_unless_loom;
 
 /// Half of what a bucket holds.
 #[cfg(not(loom))]

@@ -348,13 +348,13 @@ mod tests {
     #[cfg(all(unix, not(miri)))]
     #[test]
     fn beyond_the_limit_no_window_is_allocated_and_those_that_exist_move() {
-        use crate::process::fork;
         use crate::stats::{memory, set_cell_memory};
+        use profiler_host::process::fork;
 
         let (wide, inline) = (with_window_up_to(10), CellBuckets::new());
         fork::set_home();
         // The limit is that of the process.
-        fork::tests::fork_and(|| {
+        crate::fork_and::fork_and(|| {
             set_cell_memory(1);
             window::forget_unused();
             let before = memory::used();

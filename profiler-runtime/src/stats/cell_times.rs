@@ -4,16 +4,17 @@
 //! extremes so far, and in the window of buckets. One comparison finds that, and then a bucket and the sum of squares are
 //! all that changes. Any other time takes the slow path, which ends by adapting the fast range.
 
+use profiler_host::sync::ReentrancyGuard;
+use profiler_report::internal::{BUCKETS, bucket_of};
+
 use super::Totals;
 use super::bucket::{Bucket, SPILL_AT};
 use super::cell_buckets::CellBuckets;
-use super::fast_range::{Counted, FastRange, Prepared};
-use super::histogram::{BUCKETS, bucket_of};
+use super::fast_range::{CountedTime, FastRange, Prepared};
 use super::newest::{Newest, Pending};
 use super::octaves::SUBBUCKETS;
 use super::owner_cell::OwnerCell;
 use super::single_writer::SingleWriterU64;
-use crate::sync::ReentrancyGuard;
 
 /// The times that one cell counts, in ticks. One writer, the owner of the cell; read with the lock of the name held.
 ///
@@ -86,7 +87,7 @@ impl CellTimes {
     }
 
     #[inline(always)]
-    fn count_fast(&self, newest: Prepared, elapsed: i64) -> Option<Counted> {
+    fn count_fast(&self, newest: Prepared, elapsed: i64) -> Option<CountedTime> {
         if !self.fast.contains(newest) {
             return None;
         }

@@ -12,11 +12,12 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
+use profiler_host::sync::Lock;
+
 use super::bucket::Bucket;
 use super::memory;
 use super::octaves::SUBBUCKETS;
 use super::owner_cell::OwnerCell;
-use crate::sync::Lock;
 
 /// The buckets of one octave.
 pub(super) struct Chunk {
@@ -113,12 +114,12 @@ impl Chunks {
 }
 
 /// The chunks that are in no cell.
-struct Pool {
+struct ChunkPool {
     free: Chunks,
     len: usize,
 }
 
-impl Pool {
+impl ChunkPool {
     const fn new() -> Self {
         Self {
             free: Chunks::new(),
@@ -133,7 +134,7 @@ impl Pool {
 }
 
 /// A child that was forked while another thread held the lock begins with an empty pool.
-static FREE: Lock<Pool> = Lock::with(Pool::new(), Pool::new);
+static FREE: Lock<ChunkPool> = Lock::with(ChunkPool::new(), ChunkPool::new);
 
 /// The chunks that are allocated at once, and the fewest that are left in the pool when a cell is made.
 const BATCH: usize = 64;

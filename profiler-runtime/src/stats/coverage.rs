@@ -29,9 +29,9 @@
 //! Instants count from the creation of the value. 51 bits hold eight days at 3 GHz. The number of children stops at
 //! 1,023 and then stays there: the scope counts as covered until it ends.
 
-use crate::sync::primitive::AtomicU64;
-use crate::sync::primitive::atomic::Ordering::Relaxed;
-use crate::sync::primitive::const_unless_loom;
+use profiler_host::sync::primitive::AtomicU64;
+use profiler_host::sync::primitive::atomic::Ordering::Relaxed;
+use profiler_host::sync::primitive::const_unless_loom;
 
 const ENDED: u64 = 1 << 63;
 const AWAY: u64 = 1 << 62;

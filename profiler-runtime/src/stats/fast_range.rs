@@ -3,8 +3,9 @@
 use std::ptr;
 use std::sync::atomic::{Ordering::SeqCst, compiler_fence};
 
+use profiler_report::internal::bucket_of_short;
+
 use super::bucket::{Bucket, SPILL_AT};
-use super::histogram::bucket_of_short;
 use super::octaves::{Octaves, SUBBUCKETS};
 use super::owner_cell::OwnerCell;
 use super::single_writer::SingleWriterU64;
@@ -37,12 +38,12 @@ impl Prepared {
 
 /// A bucket, and the sum of squares, after a time was counted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Counted {
+pub(super) struct CountedTime {
     count: u32,
     squares: u64,
 }
 
-impl Counted {
+impl CountedTime {
     pub(super) fn is_nearly_full(self) -> bool {
         self.count >= SPILL_AT || self.squares >= MANY_SQUARES
     }
@@ -57,7 +58,7 @@ pub(super) struct FastRange {
     /// The number of times in the range.
     len: OwnerCell<u64>,
     /// Valid while `len` is not zero.
-    window: OwnerCell<Window>,
+    window: OwnerCell<WindowBase>,
     /// The sum of the squares of times in the range since it was last spilled. Spilled when it has its highest bit, so that
     /// a sum never overflows.
     squares: SingleWriterU64,
@@ -65,10 +66,10 @@ pub(super) struct FastRange {
 
 /// A pointer to the window of buckets, minus the offset of its first one.
 #[derive(Clone, Copy, Debug)]
-struct Window(*const Bucket);
+struct WindowBase(*const Bucket);
 
 // SAFETY: the pointer is only read through by the owner of the cell, which may be another thread later.
-unsafe impl Send for Window {}
+unsafe impl Send for WindowBase {}
 
 impl FastRange {
     /// An empty range.
@@ -76,7 +77,7 @@ impl FastRange {
         Self {
             from: OwnerCell::new(0),
             len: OwnerCell::new(0),
-            window: OwnerCell::new(Window(ptr::null())),
+            window: OwnerCell::new(WindowBase(ptr::null())),
             squares: SingleWriterU64::new(),
         }
     }
@@ -93,7 +94,7 @@ impl FastRange {
     ///
     /// The range [contains](Self::contains) the time, and the memory of its window is still that of the buckets.
     #[inline(always)]
-    pub(super) unsafe fn count(&self, Prepared { time, bucket }: Prepared) -> Counted {
+    pub(super) unsafe fn count(&self, Prepared { time, bucket }: Prepared) -> CountedTime {
         // SAFETY: the range is not empty, so `window` minus its offset is that of the current window, and the times of the
         // range are in its buckets: `place` makes both so. `bucket` is that of such a time, which has less than 32 bits.
         let bucket = unsafe { &*self.window.get().0.wrapping_add(bucket) };
@@ -103,7 +104,7 @@ impl FastRange {
             .get()
             .wrapping_add((time * time).cast_unsigned());
         self.squares.set(squares);
-        Counted { count, squares }
+        CountedTime { count, squares }
     }
 
     /// Returns `true` if the squares are to be [taken](Self::take_squares) before many more calls.
@@ -131,7 +132,7 @@ impl FastRange {
         let end = end.min(max.saturating_add(1)).min(FAST_END.cast_unsigned());
         let offset = octaves.first * SUBBUCKETS;
         self.window
-            .set(Window(window.as_ptr().wrapping_sub(offset)));
+            .set(WindowBase(window.as_ptr().wrapping_sub(offset)));
         self.from.set(from);
         compiler_fence(SeqCst);
         let len = end.cast_signed().saturating_sub(from).max(0);

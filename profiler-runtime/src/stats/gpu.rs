@@ -2,10 +2,9 @@
 
 use std::sync::MutexGuard;
 
-use super::{BUCKETS, Buckets, bucket_of};
-use crate::stream_key::StreamKey;
-use crate::sync::Lock;
-use crate::sync::ReentrancyGuard;
+use profiler_host::sync::Lock;
+use profiler_host::sync::ReentrancyGuard;
+use profiler_report::internal::{BUCKETS, Buckets, StreamKey, bucket_of};
 
 /// The most streams that are listed for one name.
 const MAX_STREAMS: usize = 8;
@@ -187,7 +186,7 @@ mod tests {
     use std::ptr;
 
     use super::*;
-    use crate::stream_key::RawStream;
+    use profiler_report::internal::RawStream;
 
     /// A call of 10 µs on an idle default stream that kept the CPU busy for 20 µs.
     const IDLE_CALL: GpuCall = GpuCall {

@@ -31,10 +31,10 @@
 //! The owner is busy for a few instructions. If it is preempted there, a reader gives its processor away, and after
 //! [`PATIENCE`] tries leaves the time out: a count may then be one too low.
 
-use crate::sync::primitive::AtomicU64;
-use crate::sync::primitive::atomic::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::primitive::atomic::fence;
-use crate::sync::primitive::{const_unless_loom, thread};
+use profiler_host::sync::primitive::AtomicU64;
+use profiler_host::sync::primitive::atomic::Ordering::{Acquire, Relaxed, Release};
+use profiler_host::sync::primitive::atomic::fence;
+use profiler_host::sync::primitive::{const_unless_loom, thread};
 
 /// The newest time in ticks, or [`NONE`](Self::NONE).
 #[repr(transparent)]
@@ -162,7 +162,7 @@ mod loom_tests {
     use loom::sync::Arc;
 
     use super::*;
-    use crate::sync::primitive::AtomicU32;
+    use profiler_host::sync::primitive::AtomicU32;
 
     struct Cell {
         newest: Newest,

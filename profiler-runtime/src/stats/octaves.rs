@@ -1,6 +1,6 @@
 //! Octaves: the sixteen buckets of one power of two, and which of them a cell keeps in its window.
 
-use super::histogram::{BUCKETS, first_of};
+use profiler_report::internal::{BUCKETS, first_of};
 
 /// The buckets of an octave.
 pub(super) const SUBBUCKETS: usize = 16;
@@ -77,7 +77,7 @@ impl Octaves {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::bucket_of;
+    use profiler_report::internal::bucket_of;
 
     fn octave_of(ticks: u64) -> usize {
         bucket_of(ticks) / SUBBUCKETS

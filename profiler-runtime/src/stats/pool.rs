@@ -9,20 +9,21 @@ use std::sync::atomic::{
 };
 use std::{iter, ptr};
 
+use profiler_host::sync::Lock;
+
 use super::{StatCell, chunk, memory};
-use crate::sync::Lock;
 
 /// The cells that were allocated and that no thread holds. Cells are never freed: there are as many as were in use at
 /// once, the rest of a batch, those that threads keep for the next name that they borrow a cell for (`local::borrowed`), and
 /// those that stay with their names (see `Name::retire`).
-struct Pool {
+struct CellPool {
     /// They were in use before.
     free: Vec<&'static StatCell>,
     /// The rest of the last batch, zeroed.
     new: &'static [StatCell],
 }
 
-impl Pool {
+impl CellPool {
     const fn new() -> Self {
         Self {
             free: Vec::new(),
@@ -37,7 +38,7 @@ impl Pool {
     }
 }
 
-static POOL: Lock<Pool> = Lock::with(Pool::new(), Pool::new);
+static POOL: Lock<CellPool> = Lock::with(CellPool::new(), CellPool::new);
 static MADE: AtomicUsize = AtomicUsize::new(0);
 
 /// The cells that are allocated at once: 10 KiB. One by one, the alignment would take a tenth more.
@@ -97,7 +98,7 @@ fn make() -> Option<&'static StatCell> {
 
 /// Returns a zeroed cell of the last batch, or of one that `allocate` returns.
 fn next_new(
-    pool: &Lock<Pool>,
+    pool: &Lock<CellPool>,
     allocate: impl FnOnce() -> Option<Batch>,
 ) -> Option<&'static StatCell> {
     if let Some(cell) = pool.lock().next_new() {
@@ -217,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_freed_if_another_one_came_first() {
-        static POOL: Lock<Pool> = Lock::with(Pool::new(), Pool::new);
+        static POOL: Lock<CellPool> = Lock::with(CellPool::new(), CellPool::new);
         let mut first = None;
         let second = next_new(&POOL, || {
             first = next_new(&POOL, Batch::allocate);
@@ -230,7 +231,7 @@ mod tests {
 
     #[test]
     fn threads_that_allocate_at_once_get_cells_of_their_own_and_lose_none() {
-        static POOL: Lock<Pool> = Lock::with(Pool::new(), Pool::new);
+        static POOL: Lock<CellPool> = Lock::with(CellPool::new(), CellPool::new);
         let each = if cfg!(miri) { 2 } else { 50 };
         let allocated: Vec<usize> = std::thread::scope(|scope| {
             let threads = [(); 4].map(|()| {

@@ -8,8 +8,9 @@
 //! is behind the protocol of the [newest time](super::newest), which orders it after the number. A bucket gets another number
 //! only with the lock held, under which all reading is done.
 
+use profiler_host::sync::primitive::atomic::{AtomicU16, Ordering::Relaxed};
+
 use super::bucket::Bucket;
-use crate::sync::primitive::atomic::{AtomicU16, Ordering::Relaxed};
 
 /// The number of buckets: as many as make a cell ten cache lines.
 const RARE: usize = if cfg!(loom) { 2 } else { 14 };
@@ -154,7 +155,7 @@ mod loom_tests {
 
     use super::super::newest::{Newest, Pending};
     use super::*;
-    use crate::sync::primitive::thread;
+    use profiler_host::sync::primitive::thread;
 
     #[derive(Clone)]
     struct Cell {

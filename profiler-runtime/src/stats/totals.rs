@@ -1,6 +1,6 @@
 //! The statistics of one name over all threads, in ticks.
 
-use super::Buckets;
+use profiler_report::internal::Buckets;
 
 /// The sum of cells.
 #[derive(Clone, Debug)]

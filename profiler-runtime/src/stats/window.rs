@@ -9,16 +9,17 @@
 use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::NonNull;
 
+use profiler_host::sync::Lock;
+
 use super::bucket::Bucket;
 use super::memory;
 use super::octaves::{MAX_WINDOW, SUBBUCKETS};
-use crate::sync::Lock;
 
 /// The memory of a window on the heap.
 pub(super) type Window = [Bucket; MAX_WINDOW * SUBBUCKETS];
 
 /// The windows on the heap.
-struct Pool {
+struct WindowPool {
     /// Those that no cell uses. Their buckets are zero.
     free: Vec<&'static Window>,
     /// How many there are. All of them have room in `free`, so that giving one back allocates nothing: a cell gives its
@@ -26,7 +27,7 @@ struct Pool {
     count: usize,
 }
 
-impl Pool {
+impl WindowPool {
     const fn new() -> Self {
         Self {
             free: Vec::new(),
@@ -44,7 +45,7 @@ impl Pool {
 }
 
 /// A child that was forked while another thread held the lock begins with an empty pool.
-static FREE: Lock<Pool> = Lock::with(Pool::new(), Pool::new);
+static FREE: Lock<WindowPool> = Lock::with(WindowPool::new(), WindowPool::new);
 
 /// Returns a window whose buckets are zero. Returns `None` if there is no memory, or cells may take no more.
 pub(super) fn take() -> Option<&'static Window> {

@@ -26,12 +26,13 @@ use std::sync::atomic::{
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 use std::sync::atomic::{Ordering::Acquire, fence};
 
+use profiler_host::diagnostics;
+use profiler_host::process::platform::HAS_CLOCK;
+use profiler_host::sync::{Lock, RaceCell, ReentrancyGuard};
+
 use crate::config::{Filter, Settings};
-use crate::diagnostics;
 use crate::name::Name;
-use crate::process::platform::HAS_CLOCK;
 use crate::stats::set_cell_memory;
-use crate::sync::{Lock, RaceCell, ReentrancyGuard};
 pub(crate) use site_decision::{SiteDecision, StampedDecision};
 pub(crate) use site_state::SiteState;
 
@@ -85,8 +86,8 @@ pub(crate) fn times_off() -> u32 {
     TIMES_OFF.load(Relaxed)
 }
 
-/// Returns `true` if measuring may have been off since [`times_off`] returned this number. It is, if this thread or one that
-/// it knows of has seen so in the switch word.
+/// Returns `true` if measuring was turned off after [`times_off`] returned this number. Does not miss it if this thread, or one
+/// that it has synchronized with, has loaded a switch word that is off.
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 #[cold]
 pub(crate) fn was_off_since(times_off: u32) -> bool {
@@ -157,7 +158,7 @@ pub(crate) fn with_control<T>(change: impl FnOnce(&mut Control) -> T) -> T {
 impl Control {
     fn new(settings: Settings) -> Self {
         set_cell_memory(settings.cell_memory);
-        let default_logger = cfg!(feature = "tensorboard") && settings.tensorboard.is_some();
+        let default_logger = settings.tensorboard.is_some();
         Self {
             settings,
             is_set_by_program: false,

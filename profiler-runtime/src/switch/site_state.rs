@@ -64,8 +64,8 @@ impl SiteState {
     /// The decision holds, and says more than the fast path can do. No name has this index.
     pub(crate) const FLAGGED: u32 = u32::MAX - 1;
 
-    /// Returns the word: [`OFF`](Self::OFF), or the index of a slot, which is empty if the fast path will not do. That of
-    /// [`UNDECIDED`](Self::UNDECIDED) and [`FLAGGED`](Self::FLAGGED) is empty on all threads.
+    /// Returns the word: [`OFF`](Self::OFF), or the index of a slot, which is empty if the fast path will not do. The slots of
+    /// [`UNDECIDED`](Self::UNDECIDED) and [`FLAGGED`](Self::FLAGGED) are empty on all threads.
     #[inline(always)]
     pub(crate) fn word(&self) -> u32 {
         self.word.load(Relaxed)
@@ -74,7 +74,7 @@ impl SiteState {
     /// Returns the decision that a word stands for, if it is one that the fast path can do.
     #[inline]
     pub(crate) fn plain_decision(word: u32) -> Option<SiteDecision> {
-        // One comparison: below the first index is the last one.
+        // One comparison also finds `UNDECIDED`: `id_at` wraps it around to the largest id.
         let id = id_at(word);
         (id < id_at(Self::FLAGGED)).then(|| SiteDecision::new(id))
     }

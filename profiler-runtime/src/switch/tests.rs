@@ -25,7 +25,7 @@ fn decision(control: &Control, text: &str) -> SiteDecision {
 }
 
 #[test]
-fn the_word_is_on_while_enabled_and_without_bypass() {
+fn the_word_is_off_if_measuring_is_disabled_or_bypassed() {
     let mut control = control();
     assert_eq!(is_off(control.word()), cfg!(feature = "strip"));
     control.bypasses = 1;
@@ -118,7 +118,7 @@ fn a_child_of_a_process_that_has_not_started_keeps_what_the_environment_says() {
 #[cfg(all(unix, not(miri), not(feature = "strip")))]
 mod of_the_process {
     use super::*;
-    use crate::process::fork::tests::fork_and;
+    use crate::fork_and::fork_and;
 
     #[test]
     fn bypasses_nest_and_end_with_a_panic() {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use crate::sync::{Lock, ReentrancyGuard};
+use profiler_host::sync::{Lock, ReentrancyGuard};
 
 /// The layers that have not been dropped; `None` in a forked child that cannot know them. It then keeps the entries of all.
 static ALIVE: Lock<Option<Vec<u64>>> = Lock::new(Some(Vec::new()));

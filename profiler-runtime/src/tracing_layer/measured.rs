@@ -9,11 +9,11 @@ use super::filter::SpanFilter;
 use super::recorder::Recorder;
 
 /// The recorder with its filter.
-pub(super) struct State<S> {
+pub(super) struct LayerState<S> {
     pub(super) filtered: Filtered<Recorder, SpanFilter, S>,
 }
 
-impl<S> State<S> {
+impl<S> LayerState<S> {
     pub(super) fn new() -> Self {
         Self {
             filtered: Filtered::new(Recorder::new(), SpanFilter::new()),

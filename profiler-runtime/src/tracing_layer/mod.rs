@@ -36,7 +36,7 @@ use measured as variant;
 #[cfg(feature = "strip")]
 use stripped as variant;
 
-use variant::State;
+use variant::LayerState;
 
 /// A layer for [`tracing_subscriber`] that measures spans: those of the program, and those of the crates that it uses.
 ///
@@ -141,7 +141,7 @@ use variant::State;
 /// # tracing::subscriber::with_default(subscriber, || ());
 /// ```
 pub struct ProfilerLayer<S> {
-    state: State<S>,
+    state: LayerState<S>,
 }
 
 impl<S> ProfilerLayer<S> {
@@ -149,7 +149,7 @@ impl<S> ProfilerLayer<S> {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            state: State::new(),
+            state: LayerState::new(),
         }
     }
 

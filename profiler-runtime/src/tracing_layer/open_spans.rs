@@ -22,10 +22,11 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
+use profiler_host::sync::{RaceCell, ReentrancyGuard};
+
 use super::sites::SPREAD;
 use super::whole::WholeTimes;
 use crate::switch;
-use crate::sync::{RaceCell, ReentrancyGuard};
 
 /// Entries of a table in which an id can be.
 const PLACES: usize = 8;
@@ -171,13 +172,13 @@ type FirstTable = [OpenSpan; FIRST_SIZE];
 
 /// Another table, without entries if there was no memory for it.
 #[derive(Debug, Default)]
-struct Table {
+struct SpanTable {
     spans: Box<[OpenSpan]>,
     /// The times of spans that are measured as a whole; empty if none are.
     whole: Box<[WholeTimes]>,
 }
 
-impl Table {
+impl SpanTable {
     #[cold]
     fn new(number: u32, is_whole: bool) -> Self {
         let _reentrancy = ReentrancyGuard::try_enter();
@@ -211,7 +212,7 @@ fn filled<T>(size: usize, new: impl Fn() -> T) -> Option<Box<[T]>> {
 pub(super) struct OpenSpans {
     /// The first table, unless spans are measured as a whole.
     first: RaceCell<FirstTable>,
-    later: [RaceCell<Table>; LATER_TABLES],
+    later: [RaceCell<SpanTable>; LATER_TABLES],
     /// `true` if spans are measured as a whole. Does not change once there are spans.
     pub(super) is_whole: bool,
 }
@@ -264,7 +265,7 @@ impl OpenSpans {
     fn insert_later(&self, id: u64, site: u32) -> bool {
         let mut tables = (1..).zip(&self.later);
         tables.any(|(number, table)| {
-            let table = table.get_or_init(|| Table::new(number, self.is_whole));
+            let table = table.get_or_init(|| SpanTable::new(number, self.is_whole));
             let mut places = places(&table.spans, number, id);
             let Some((place, _)) = places.find(|(_, span)| span.take(id, site)) else {
                 return false;
@@ -309,7 +310,7 @@ impl OpenSpans {
         table.whole.get(place)
     }
 
-    fn find_later(&self, id: u64) -> Option<(usize, &OpenSpan, &Table)> {
+    fn find_later(&self, id: u64) -> Option<(usize, &OpenSpan, &SpanTable)> {
         let tables = self.later.iter().map_while(RaceCell::get);
         (1..).zip(tables).find_map(|(number, table)| {
             let mut places = places(&table.spans, number, id);

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::panicking;
 
+use profiler_host::diagnostics::{self, catch_own_panic};
+use profiler_report::SpanLoss;
 use tracing::Metadata;
 use tracing::span::{Attributes, Id};
 use tracing_subscriber::layer::{Context, Layer};
@@ -12,9 +14,7 @@ use super::open_spans::{ClosedSpan, OpenSpan, OpenSpans};
 use super::sites;
 use super::stack::{self, NoSlot};
 use super::whole::WholeTimes;
-use crate::diagnostics::{self, SpanLoss, catch_own_panic, count_lost_spans, count_unmeasured};
-use crate::local;
-use crate::name;
+use crate::losses::{self, count_lost_spans, count_unmeasured};
 use crate::scope::{OpenScope, end, end_part};
 use crate::stats::StatCell;
 use crate::switch::{self, SiteDecision};
@@ -39,7 +39,7 @@ impl Drop for Recorder {
 
 impl Recorder {
     pub(super) fn new() -> Self {
-        diagnostics::note_layer();
+        losses::note_layer();
         let layer = layers::new();
         Self {
             layer,
@@ -245,7 +245,7 @@ impl Recorder {
         if let Some(whole) = self.spans.whole(id) {
             count_whole(whole, closed);
         } else if closed.exits > 1 {
-            with_cell(closed.site, StatCell::count_resumed_span);
+            sites::with_cell(closed.site, StatCell::count_resumed_span);
         }
         span.remove();
     }
@@ -295,25 +295,6 @@ fn count_lost(closed: ClosedSpan) {
     if closed.is_entered() {
         let unfinished = closed.enters.wrapping_sub(closed.exits);
         count_lost_spans(SpanLoss::NeverExited, unfinished.into());
-    }
-}
-
-/// Runs `count` on a cell of the site's name.
-pub(super) fn with_cell(site: u32, count: impl FnOnce(&StatCell)) {
-    let Some(decision) = sites::by_number(site).last_decision() else {
-        return;
-    };
-    let id = decision.id();
-    match local::cell(id) {
-        Ok(cell) => {
-            count(cell);
-            local::give_back(cell);
-        }
-        Err(_) => {
-            if let Some(name) = name::by_id(id) {
-                name.count_without_cell(count);
-            }
-        }
     }
 }
 

@@ -7,14 +7,16 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use profiler_host::sync::ReentrancyGuard;
 use tracing::Metadata;
 
 use super::naming::name_of;
-use crate::diagnostics;
+use crate::local;
+use crate::losses;
 use crate::name::{self, Name};
 use crate::site;
+use crate::stats::StatCell;
 use crate::switch::{SiteDecision, StampedDecision};
-use crate::sync::ReentrancyGuard;
 
 /// The number of call sites that the table distinguishes.
 const SITES: usize = 4096;
@@ -40,6 +42,25 @@ static TABLE: [SpanSite; SITES] = [const {
 #[inline(always)]
 pub(super) fn by_number(number: u32) -> &'static SpanSite {
     &TABLE[number as usize % SITES]
+}
+
+/// Runs `count` on a cell of the site's name.
+pub(super) fn with_cell(site: u32, count: impl FnOnce(&StatCell)) {
+    let Some(decision) = by_number(site).last_decision() else {
+        return;
+    };
+    let id = decision.id();
+    match local::cell(id) {
+        Ok(cell) => {
+            count(cell);
+            local::give_back(cell);
+        }
+        Err(_) => {
+            if let Some(name) = name::by_id(id) {
+                name.count_without_cell(count);
+            }
+        }
+    }
 }
 
 /// Returns the site of a span and its number, if it is where the search begins.
@@ -86,7 +107,7 @@ impl SpanSite {
     fn take(&self, address: usize) -> bool {
         match self.key.compare_exchange(0, address, Relaxed, Relaxed) {
             Ok(_) => {
-                diagnostics::note_span();
+                losses::note_span();
                 true
             }
             Err(key) => key == address,

@@ -14,10 +14,11 @@
 use std::cell::Cell;
 use std::ptr;
 
+use profiler_host::sync::{Lock, ReentrancyGuard};
+
 use super::layers;
 use super::open_spans::OpenSpan;
 use crate::scope::OpenScope;
-use crate::sync::{Lock, ReentrancyGuard};
 
 /// The slots of a new stack.
 const FIRST_SLOTS: usize = 64;

@@ -6,12 +6,12 @@ use tracing_subscriber::layer::Identity;
 
 /// Nothing, with a filter that refuses all: without one, the layer would have other layers' spans and events created that
 /// no layer wants.
-pub(super) struct State<S> {
+pub(super) struct LayerState<S> {
     pub(super) filtered: Filtered<Identity, LevelFilter, S>,
 }
 
 #[allow(clippy::unused_self, reason = "as where it measures")]
-impl<S> State<S> {
+impl<S> LayerState<S> {
     pub(super) fn new() -> Self {
         Self {
             filtered: Filtered::new(Identity::new(), LevelFilter::OFF),

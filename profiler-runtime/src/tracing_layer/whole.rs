@@ -6,12 +6,12 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
 
-use super::recorder::with_cell;
+use super::sites::with_cell;
 use crate::clock::elapsed;
 use crate::collect;
 use crate::local;
 use crate::local::callers::{self, FutureCall};
-use crate::log::LogRequest;
+use crate::log_record::LogRequest;
 use crate::scope::{OpenScope, Part, should_log};
 use crate::session;
 use crate::stats::{Ending, StatCell};

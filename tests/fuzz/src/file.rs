@@ -33,7 +33,7 @@ fuzz_target!(|bytes: &[u8]| {
                 averages.to_json(),
                 averages.callers().to_string(),
             );
-            let _ = timeline.call_tree(profiler_runtime::report::CallTreeOptions::new());
+            let _ = timeline.call_tree(profiler_report::CallTreeOptions::new());
         }
         Ok(_) => {}
     }

@@ -15,8 +15,10 @@ const FOR_CONTRIBUTORS: [&str; 4] = [
 
 /// The folders of the published packages.
 fn packages() -> Vec<PathBuf> {
-    let folders = fs::read_dir(root()).unwrap();
+    let folders = [root(), &root().join("crates")].map(|folder| fs::read_dir(folder).unwrap());
     let mut packages: Vec<PathBuf> = folders
+        .into_iter()
+        .flatten()
         .map(|folder| folder.unwrap().path())
         .filter(|folder| {
             let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
@@ -37,7 +39,7 @@ fn targets(text: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn published_packages_contain_the_licences() {
     let packages = packages();
-    assert_eq!(packages.len(), 4, "{packages:?}");
+    assert_eq!(packages.len(), 8, "{packages:?}");
     for package in packages {
         for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
             let text = fs::read_to_string(package.join(name)).unwrap();
@@ -71,7 +73,7 @@ fn the_manual_contains_every_page_for_users() {
     for page in fs::read_dir(root().join("docs")).unwrap() {
         let page = page.unwrap().path();
         if page.is_dir() {
-            // Pictures of the README.
+            // Pictures of the README, and pages for contributors.
             continue;
         }
         let name = page.file_name().unwrap().to_str().unwrap();

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use profiler_runtime::report::{GroupBy, KeyAverages, Row, SortKey};
-use profiler_runtime::{Activity, MeasureFuture, Profile, Trace, init, scope, summary};
+use profiler_runtime::{Activity, MeasureFuture, Profile, Trace, scope, summary};
 use profiler_tests::CpuTimes;
-use profiler_tests::gpu::{Gpu, exact, is_here};
+use profiler_tests::gpu::{driver, exact, started};
 use profiler_tests::poll::{run, yields};
 use profiler_tests::{measuring, work};
 
@@ -82,7 +82,9 @@ fn rows_are_those_of_the_statistics() {
     let top_level: f64 = top_level
         .map(profiler_runtime::session::Event::cpu_ns)
         .sum();
-    assert!((own - top_level).abs() < 1.0, "{own} for {top_level}");
+    // Each of the calls has three times that are rounded to nanoseconds: its start, its end, and what is inside of it.
+    let rounding = 1.5 * trace.len() as f64;
+    assert!((own - top_level).abs() <= rounding, "{own} for {top_level}");
     let shares = averages.rows.iter().filter_map(|row| row.cpu.as_ref());
     let shares: f64 = shares.map(|times| times.self_percent).sum();
     assert!((shares - 100.0).abs() < 1e-9, "{shares} %");
@@ -156,14 +158,9 @@ fn no_time_is_in_two_rows_where_a_scope_between_is_missing() {
     near(inner.self_ns, inner.total_ns);
 }
 
-#[test]
+#[test(on = driver())]
 fn gpu_times_stand_beside_those_of_the_cpu() {
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     let trace = traced(|| {
         for round in 1..=4_u64 {
             let _outer = scope!("outer", stream = &stream);

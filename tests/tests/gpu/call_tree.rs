@@ -1,15 +1,12 @@
 //! The call tree of the running statistics has the GPU times of calls on their paths: those of futures, of scopes on
 //! other threads, and of replays too.
 
-use cudarc::driver::sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
 use profiler_runtime::report::{CallTree, EdgeTimes};
 use profiler_runtime::{Handle, MeasureFuture, builder, measure, summary};
-use profiler_tests::gpu;
-use profiler_tests::gpu::{Gpu, exact, is_here, on_the_driver_with, settle};
-use profiler_tests::measuring;
+use profiler_tests::gpu::{Gpu, driver, exact, finish};
 use profiler_tests::poll::{run, yields};
 
-use crate::support::captures::end;
+use crate::support::captures::{begin, end};
 
 /// Returns the GPU times on this path.
 #[track_caller]
@@ -50,11 +47,8 @@ fn check_rows() {
     }
 }
 
-#[test]
+#[test(on = driver())]
 fn gpu_times_stand_on_the_paths_of_their_calls() {
-    if !is_here("") {
-        return;
-    }
     let profiler = builder().callers(true).init();
     let _profiler = profiler.expect("set up");
     let gpu = Gpu::new(0);
@@ -82,8 +76,7 @@ fn gpu_times_stand_on_the_paths_of_their_calls() {
         });
     });
     layer(60_000);
-    gpu.context.synchronize().expect("nothing failed");
-    settle();
+    gpu.finish();
     let tree = summary().call_tree();
     check(cuda(&tree, &["train", "forward"]), 32_000.0, 2_000.0);
     check(
@@ -102,22 +95,13 @@ fn gpu_times_stand_on_the_paths_of_their_calls() {
     check_rows();
 }
 
-#[test]
+#[test(on = driver().keeps_events())]
 fn replays_count_on_the_path_that_was_captured() {
-    if !gpu::is_child() {
-        if measuring() {
-            let ran = on_the_driver_with("", |_| {});
-            assert_eq!(ran.report.misuses, []);
-        }
-        return;
-    }
     let profiler = builder().callers(true).init();
     let _profiler = profiler.expect("set up");
     let gpu = Gpu::new(0);
     let stream = gpu.stream();
-    stream
-        .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
-        .expect("it may capture");
+    begin(&stream);
     measure!("build", {
         measure!("replayed", stream = &stream, cuda_graph, {
             gpu.spin(&stream, 10_000)
@@ -126,8 +110,7 @@ fn replays_count_on_the_path_that_was_captured() {
     let graph = end(&stream);
     for replays in 1..=3 {
         graph.launch().expect("nothing failed");
-        stream.synchronize().expect("nothing failed");
-        settle();
+        finish(&stream);
         let ns = 10_000.0 * f64::from(replays);
         check(cuda(&summary().call_tree(), &["build", "replayed"]), ns, ns);
         check_rows();

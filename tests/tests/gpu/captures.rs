@@ -5,23 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use crate::support::captures::{MODES, end, nodes, spoiled};
-use cudarc::driver::sys::CUstreamCaptureMode::{
-    CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED,
-};
+use crate::support::captures::{MODES, begin, end, nodes, spoiled};
+use cudarc::driver::sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureStatus};
 use cudarc::driver::{CudaStream, result, sys};
 use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::{init, scope, summary};
 use profiler_tests::CpuTimes;
-use profiler_tests::gpu;
-use profiler_tests::gpu::{Gpu, Held, cuda, exact, is_here, on_threads, row, settle, simulator};
+use profiler_tests::gpu::{
+    Gpu, Held, cuda, driver, exact, finish, on_threads, row, settle, simulator, started,
+};
 
-#[test]
+#[test(on = driver())]
 fn a_scope_in_a_capture_has_no_gpu_time_and_leaves_no_node() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (stream, other, beside) = (gpu.stream(), gpu.stream(), gpu.stream());
@@ -46,8 +42,7 @@ fn a_scope_in_a_capture_has_no_gpu_time_and_leaves_no_node() {
         let _launch = scope!("launch", stream = &stream);
         graph.launch().expect("nothing failed");
     }
-    gpu.context.synchronize().expect("nothing failed");
-    settle();
+    gpu.finish();
     for name in ["inside", "forked"] {
         let row = row(name);
         assert_eq!(
@@ -64,14 +59,9 @@ fn a_scope_in_a_capture_has_no_gpu_time_and_leaves_no_node() {
     assert_eq!(spoiled(), 0);
 }
 
-#[test]
+#[test(on = driver())]
 fn a_capture_that_begins_or_ends_inside_of_a_scope() {
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     for mode in MODES {
         {
             let _around = scope!("around", stream = &stream);
@@ -99,14 +89,9 @@ fn a_capture_that_begins_or_ends_inside_of_a_scope() {
     assert_eq!(spoiled(), 0);
 }
 
-#[test]
+#[test(on = driver())]
 fn a_capture_that_begins_as_a_scope_is_being_recorded() {
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     // The scope records two events.
     for (mode, number) in MODES.iter().flat_map(|mode| [(*mode, 1), (*mode, 2)]) {
         let record = Held::call("cuEventRecord", number);
@@ -124,8 +109,7 @@ fn a_capture_that_begins_as_a_scope_is_being_recorded() {
             let _scope = scope!("after", stream = &stream);
             gpu.spin(&stream, 10_000);
         }
-        stream.synchronize().expect("nothing failed");
-        settle();
+        finish(&stream);
     }
     assert_eq!((cuda("raced").calls, row("raced").without_cuda), (0, 6));
     assert_eq!(summary().cuda.lost, [(CudaLoss::Captured, 6)]);
@@ -133,17 +117,10 @@ fn a_capture_that_begins_as_a_scope_is_being_recorded() {
     assert_eq!(spoiled(), 0);
 }
 
-#[test]
+#[test(on = driver())]
 fn a_capture_that_the_program_has_spoiled() {
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
-    stream
-        .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
-        .expect("it may capture");
+    let (_profiler, gpu, stream) = started();
+    begin(&stream);
     assert!(
         stream.synchronize().is_err(),
         "what captures is not waited for"
@@ -167,8 +144,7 @@ fn a_capture_that_the_program_has_spoiled() {
         let _after = scope!("after", stream = &stream);
         gpu.spin(&stream, 5_000);
     }
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     assert_eq!(
         (row("in it").without_cuda, row("explicit").without_cuda),
         (1, 1)
@@ -178,11 +154,8 @@ fn a_capture_that_the_program_has_spoiled() {
     assert_eq!(spoiled(), 1);
 }
 
-#[test]
+#[test(on = driver().legacy_stream())]
 fn a_default_stream_beside_a_blocking_one_that_captures() {
-    if !gpu::is_here_with_legacy_stream("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     gpu.context.bind_to_thread().expect("nothing failed");
@@ -193,9 +166,7 @@ fn a_default_stream_beside_a_blocking_one_that_captures() {
     let default = gpu.context.default_stream();
     {
         let _around = scope!("around");
-        blocking
-            .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
-            .expect("it may capture");
+        begin(&blocking);
         {
             // To touch the default stream now would make it part of the capture, which it cannot be.
             let _implicit = scope!("implicit");
@@ -207,8 +178,7 @@ fn a_default_stream_beside_a_blocking_one_that_captures() {
         graph.launch().expect("nothing failed");
         gpu.spin(&default, 5_000);
     }
-    gpu.context.synchronize().expect("nothing failed");
-    settle();
+    gpu.finish();
     assert_eq!(
         (row("implicit").without_cuda, row("named").without_cuda),
         (1, 1)
@@ -219,11 +189,8 @@ fn a_default_stream_beside_a_blocking_one_that_captures() {
     assert_eq!(spoiled(), 0);
 }
 
-#[test]
+#[test(on = driver())]
 fn nothing_done_elsewhere_spoils_the_strictest_capture() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (captures, streams) = (gpu.stream(), [(); 2].map(|()| gpu.stream()));

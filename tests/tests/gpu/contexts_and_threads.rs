@@ -8,8 +8,7 @@ use std::ptr::null_mut;
 use cudarc::driver::result;
 use profiler_runtime::cuda::{CudaLoss, Stream};
 use profiler_runtime::{MeasureFuture, init, scope, summary};
-use profiler_tests::gpu;
-use profiler_tests::gpu::{Gpu, cuda, exact, is_here, lost, on_a_thread, row, settle};
+use profiler_tests::gpu::{Gpu, OnDriver, cuda, driver, exact, lost, on_a_thread, row, settle};
 use profiler_tests::poll::{poll_once, run, yields};
 
 const PER_THREAD: *mut c_void = 2 as *mut c_void;
@@ -25,11 +24,8 @@ fn raw(stream: *mut c_void, context: *mut c_void) -> Stream {
     unsafe { Stream::from_raw(stream, context) }
 }
 
-#[test]
+#[test(on = driver())]
 fn what_ends_on_another_thread_than_its_default_stream_is_a_loss() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let own = gpu.context.per_thread_stream();
@@ -43,18 +39,14 @@ fn what_ends_on_another_thread_than_its_default_stream_is_a_loss() {
     assert!(poll_once(moves.as_mut()).is_pending() && poll_once(stays.as_mut()).is_pending());
     on_a_thread(|| run(moves));
     assert!(poll_once(stays.as_mut()).is_ready());
-    gpu.context.synchronize().expect("nothing failed");
-    settle();
+    gpu.finish();
     assert_eq!((cuda("moves").calls, row("moves").without_cuda), (0, 1));
     assert_eq!((cuda("stays").calls, row("stays").without_cuda), (1, 0));
     assert_eq!(summary().cuda.lost, [(CudaLoss::OtherThread, 1)]);
 }
 
-#[test]
+#[test(on = driver().legacy_stream())]
 fn without_a_context_there_is_no_gpu_time_and_nothing_lost() {
-    if !gpu::is_here_with_legacy_stream("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     measure("with a context");
@@ -63,8 +55,7 @@ fn without_a_context_there_is_no_gpu_time_and_nothing_lost() {
         let _scope = scope!("without a context", log = |_, _, _| {});
         let _raw = scope!("without a context", stream = raw(PER_THREAD, null_mut()));
     });
-    gpu.context.synchronize().expect("nothing failed");
-    settle();
+    gpu.finish();
     assert_eq!(cuda("with a context").calls, 1);
     let row = row("without a context");
     assert_eq!(
@@ -74,8 +65,13 @@ fn without_a_context_there_is_no_gpu_time_and_nothing_lost() {
     assert_eq!(summary().cuda.lost, []);
 }
 
-/// Measures on a thread that has no context, and on one that has another device's: both keep what they had.
-fn measure_from_outside() {
+/// Has the driver require a current context, or not.
+fn current_context(driver: OnDriver, is: &&str) -> OnDriver {
+    driver.script(&format!("current-context {is}"))
+}
+
+#[test(on = driver().script("devices 2").each(["optional", "required"], current_context))]
+fn a_stream_that_is_named_needs_no_current_context() {
     let _profiler = init().expect("set up");
     let gpus = [Gpu::new(0), Gpu::new(1)];
     let (stream, context) = (gpus[0].stream(), &gpus[0].context);
@@ -110,28 +106,10 @@ fn measure_from_outside() {
     assert_eq!(summary().cuda.lost, []);
 }
 
-#[test]
-fn a_stream_that_is_named_needs_no_current_context() {
-    if is_here("devices 2") {
-        measure_from_outside();
-    }
-}
-
-#[test]
-fn a_stream_that_is_named_needs_none_where_the_driver_does() {
-    let script = "devices 2\ncurrent-context required";
-    if is_here(script) {
-        measure_from_outside();
-    }
-}
-
-#[test]
+#[test(on = driver().script("current-context required"))]
 fn each_threads_first_scope_is_measured_where_the_driver_needs_a_context() {
     const THREADS: u64 = 50;
 
-    if !is_here("current-context required") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (stream, others) = (gpu.stream(), gpu.stream());
@@ -148,8 +126,7 @@ fn each_threads_first_scope_is_measured_where_the_driver_needs_a_context() {
             let _scope = scope!("without a named context", stream = &stream);
         });
     }
-    gpu.context.synchronize().expect("nothing failed");
-    settle();
+    gpu.finish();
     assert_eq!(summary().cuda.lost, []);
     assert_eq!(cuda("unrelated").calls, 8 * THREADS);
     exact(cuda("unrelated").total_ns, 16_000.0 * THREADS as f64);
@@ -157,11 +134,8 @@ fn each_threads_first_scope_is_measured_where_the_driver_needs_a_context() {
     assert_eq!(cuda("without a named context").calls, THREADS);
 }
 
-#[test]
+#[test(on = driver().legacy_stream())]
 fn a_context_that_comes_while_a_scope_is_open_is_a_loss() {
-    if !gpu::is_here_with_legacy_stream("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     on_a_thread(|| {
@@ -176,11 +150,8 @@ fn a_context_that_comes_while_a_scope_is_open_is_a_loss() {
     assert_eq!(summary().cuda.lost, [(CudaLoss::NoContext, 2)]);
 }
 
-#[test]
+#[test(on = driver().script("devices 2").legacy_stream())]
 fn another_context_at_the_end_is_a_loss_where_the_stream_was_not_named() {
-    if !gpu::is_here_with_legacy_stream("devices 2") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpus = [Gpu::new(0), Gpu::new(1)];
     let stream = gpus[0].stream();

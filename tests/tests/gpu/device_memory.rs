@@ -8,7 +8,7 @@ use crate::raw::{self, Driver, made};
 use profiler_runtime::session::{Event, MemoryUse};
 use profiler_runtime::{Profile, Trace, init, scope};
 use profiler_tests::gpu;
-use profiler_tests::gpu::{is_here, simulator};
+use profiler_tests::gpu::{driver, simulator, started, tell};
 use profiler_tests::measuring;
 
 const MIB: usize = 1 << 20;
@@ -36,11 +36,8 @@ fn net(trace: &Trace, name: &str) -> Option<i64> {
     memory(trace, name).device_net
 }
 
-#[test]
+#[test(on = driver())]
 fn scopes_have_the_device_memory_that_they_allocated_and_freed() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let driver = ready();
     let stream = driver.stream(raw::NON_BLOCKING);
@@ -88,32 +85,24 @@ fn scopes_have_the_device_memory_that_they_allocated_and_freed() {
     );
 }
 
-#[test]
+#[test(on = driver().script("clock virtual"))]
 fn queries_of_device_memory_are_not_part_of_a_gpu_time() {
-    if !is_here("clock virtual") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = gpu::Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     let slow = "fault cuMemGetInfo_v2 always delay 5ms";
-    simulator().run(slow).expect("it is right");
+    tell(slow);
     let trace = traced(|| {
         let _scope = scope!("asked: around", stream = &stream);
         gpu.spin(&stream, 1_000_000);
     });
-    simulator().run("clear-faults").expect("it is right");
+    tell("clear-faults");
     let mut events = trace.events();
     let event = events.find(|event| event.name() == "asked: around");
     let span = event.and_then(Event::gpu).expect("a GPU time");
     gpu::exact(span.ns, 1_000_000.0);
 }
 
-#[test]
+#[test(on = driver().script("devices 2"))]
 fn each_scope_has_the_memory_of_its_own_device() {
-    if !is_here("devices 2") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let driver = ready();
     let second = driver.primary(1);
@@ -146,13 +135,10 @@ fn each_scope_has_the_memory_of_its_own_device() {
     );
 }
 
-#[test]
+#[test(on = driver())]
 fn queries_of_device_memory_do_not_invalidate_a_capture() {
     const GLOBAL: u32 = 0;
 
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let driver = ready();
     let (stream, spin) = (driver.stream(raw::NON_BLOCKING), driver.kernel("spin_ns"));
@@ -176,22 +162,17 @@ fn queries_of_device_memory_do_not_invalidate_a_capture() {
     }
 }
 
-#[test]
+#[test(on = driver().script("hide cuMemGetInfo; hide cuMemGetInfo_v2"))]
 fn device_memory_that_the_driver_refuses_to_report_is_left_out() {
-    if !is_here("hide cuMemGetInfo; hide cuMemGetInfo_v2") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let driver = ready();
-    simulator()
-        .run("fault cuMemGetInfo_v2 always return 999")
-        .expect("it is right");
+    tell("fault cuMemGetInfo_v2 always return 999");
     let trace = traced(|| {
         let _scope = scope!("untold");
         let _: usize = made(|address| driver.cuMemAlloc_v2(address, MIB));
     });
     assert_eq!(net(&trace, "untold"), None);
-    simulator().run("clear-faults").expect("it is right");
+    tell("clear-faults");
 }
 
 #[test]

@@ -1,100 +1,91 @@
 //! Drivers from CUDA 11.0 to 13, and those that lack what is optional, measure exactly, whether or not they want a
 //! context on the thread.
 
-use std::path::Path;
-
+use crate::support::captures::begin;
 use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::{init, scope, summary};
-use profiler_simulated_driver::Installation;
-use profiler_tests::gpu;
-use profiler_tests::gpu::{Gpu, TOLD, cuda, exact, is_child, on_driver, row, settle, told};
-use profiler_tests::measuring;
+use profiler_tests::gpu::{Gpu, OnDriver, Ran, cuda, driver, exact, row, settle, told};
 
-#[test]
-fn drivers_of_all_versions_measure_exactly() {
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        let _profiler = init().expect("there is CUDA");
-        let gpu = Gpu::new(0);
-        let stream = gpu.stream();
-        for _ in 0..20 {
-            let _outer = scope!("outer", stream = &stream);
-            gpu.spin(&stream, 3_000);
-            let _inner = scope!("inner", stream = &stream);
-            gpu.spin(&stream, 7_000);
-        }
-        {
-            let _default = scope!("default");
-            gpu.spin(&gpu.context.default_stream(), 5_000);
-        }
-        stream.synchronize().expect("nothing failed");
-        gpu.context.synchronize().expect("nothing failed");
-        settle();
-        assert_eq!((cuda("outer").calls, cuda("inner").calls), (20, 20));
-        exact(cuda("outer").total_ns, 200_000.0);
-        exact(cuda("outer").self_ns, 60_000.0);
-        exact(cuda("inner").total_ns, 140_000.0);
-        exact(cuda("default").total_ns, 5_000.0);
-        assert_eq!(summary().cuda.lost, []);
-        captured(told() == "no external records");
-        return;
-    }
-    let run = |installation: &dyn Fn(&Path) -> Installation, script: &str, said: &str| {
-        let ran = on_driver(installation, script, |command| {
-            gpu::legacy_stream(command);
-            command.env(TOLD, said).env("PROFILER_BACKEND", "cuda");
-        });
-        assert_eq!(ran.report.misuses, []);
-        // Those in a graph stay for as long as it may be launched. Without context ids the profiler
-        // cannot know whether the device was reset, so it does not touch events that may be gone.
-        let in_graph = if said.is_empty() { 2 } else { 0 };
-        let alive = ran.report.alive.events;
-        if ran.report.calls_of("cuCtxGetId") > 0 {
-            assert_eq!(alive, in_graph, "all other events were destroyed");
-        } else {
-            assert_eq!(ran.report.calls_of("cuEventDestroy_v2"), 0);
-        }
-    };
-    for version in [11_000, 11_040, 12_000, 12_030, 12_040, 12_080, 13_000] {
-        for context in ["required", "optional"] {
-            let said = if version < 11_010 {
-                "no external records"
-            } else {
-                ""
-            };
-            run(
-                &|folder| Installation::new(folder).driver_version(version),
-                &format!("current-context {context}"),
-                said,
-            );
-        }
-    }
-    for (lacking, said) in [
-        ("cuEventElapsedTime", ""),
-        ("cuEventElapsedTime_v2", ""),
-        ("cuEventRecordWithFlags", "no external records"),
-        ("cuCtxGetId", ""),
-    ] {
-        run(
-            &|folder| Installation::new(folder).without(lacking),
-            "",
-            said,
+/// Drivers of all versions, and such that lack a function. The case says what is not recorded.
+fn each_version() -> OnDriver {
+    let of = driver()
+        .legacy_stream()
+        .env("PROFILER_BACKEND", "cuda")
+        .keeps_events();
+    let versions = [11_000, 11_040, 12_000, 12_030, 12_040, 12_080, 13_000];
+    let versions = of.clone().each(versions, |driver, version| {
+        let version = *version;
+        let driver = driver.installed(move |of| of.driver_version(version));
+        driver.each(["required", "optional"], |driver, context| {
+            driver.script(&format!("current-context {context}"))
+        })
+    });
+    let lacking = [
+        "cuEventElapsedTime",
+        "cuEventElapsedTime_v2",
+        "cuEventRecordWithFlags",
+        "cuCtxGetId",
+    ];
+    versions.and(of.each(lacking, |driver, lacking| {
+        let lacking = *lacking;
+        driver.installed(move |of| of.without(lacking))
+    }))
+}
+
+/// Returns whether events are recorded in graphs in this case: by drivers from 11.1 on.
+fn records_in_graphs(case: &str) -> bool {
+    case != "cuEventRecordWithFlags" && !case.starts_with("11000")
+}
+
+/// Those in a graph stay for as long as it may be launched. Without context ids the profiler cannot know whether the
+/// device was reset, so it does not touch events that may be gone.
+fn all_but_graphs_events_are_destroyed(ran: &Ran) {
+    let in_graph = if records_in_graphs(&ran.told) { 2 } else { 0 };
+    if ran.report.calls_of("cuCtxGetId") > 0 {
+        assert_eq!(
+            ran.report.alive.events, in_graph,
+            "{}: all other events were destroyed",
+            ran.told
         );
+    } else {
+        assert_eq!(ran.report.calls_of("cuEventDestroy_v2"), 0, "{}", ran.told);
     }
+}
+
+#[test(on = each_version().then(all_but_graphs_events_are_destroyed))]
+fn drivers_of_all_versions_measure_exactly() {
+    let _profiler = init().expect("there is CUDA");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    for _ in 0..20 {
+        let _outer = scope!("outer", stream = &stream);
+        gpu.spin(&stream, 3_000);
+        let _inner = scope!("inner", stream = &stream);
+        gpu.spin(&stream, 7_000);
+    }
+    {
+        let _default = scope!("default");
+        gpu.spin(&gpu.context.default_stream(), 5_000);
+    }
+    stream.synchronize().expect("nothing failed");
+    gpu.finish();
+    assert_eq!((cuda("outer").calls, cuda("inner").calls), (20, 20));
+    exact(cuda("outer").total_ns, 200_000.0);
+    exact(cuda("outer").self_ns, 60_000.0);
+    exact(cuda("inner").total_ns, 140_000.0);
+    exact(cuda("default").total_ns, 5_000.0);
+    assert_eq!(summary().cuda.lost, []);
+    captured(!records_in_graphs(&told()));
 }
 
 /// A scope in a capture that asks for a time of each replay has one, or is counted as refused.
 fn captured(refused: bool) {
     use cudarc::driver::result::stream::end_capture;
-    use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+    use cudarc::driver::sys::CUgraphInstantiate_flags;
 
     let gpu = Gpu::new(0);
     let stream = gpu.stream();
-    stream
-        .begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED)
-        .expect("it captures");
+    begin(&stream);
     {
         let _scope = scope!("captured", stream = &stream, cuda_graph);
         gpu.spin(&stream, 9_000);

@@ -4,10 +4,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use profiler_runtime::{init, scope};
-use profiler_tests::gpu::{Gpu, Held, is_child, row, settle, simulator};
-use profiler_tests::measuring;
+use profiler_tests::gpu::{Gpu, Held, finish, row, settle, simulator, started};
 
-use crate::support::samples::{gpu, on_sampled_devices, sampled, to_next_step};
+use crate::support::samples::{gpu, next_sample, sampled, to_next_step};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -27,7 +26,7 @@ fn in_one_interval(ordinal: u32, work: impl FnOnce()) {
     work();
     settle();
     drop(held);
-    sampled(ordinal);
+    next_sample(ordinal);
 }
 
 #[track_caller]
@@ -54,15 +53,8 @@ fn unmeasured(ordinal: u32, joules: f64, all: f64) {
     );
 }
 
-#[test]
+#[test(on = sampled())]
 fn joules_are_shared_out_by_gpu_self_time() {
-    if !measuring() {
-        return;
-    }
-    if !is_child() {
-        on_sampled_devices("");
-        return;
-    }
     let _profiler = init().expect("set up");
     let device = Gpu::new(0);
     let (stream, other) = (device.stream(), device.stream());
@@ -71,10 +63,9 @@ fn joules_are_shared_out_by_gpu_self_time() {
         let _scope = scope!("short", stream = &stream);
         device.spin(&stream, 1_000);
     }
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     to_next_step();
-    sampled(0);
+    next_sample(0);
     let before = gpu(0);
     let (unmeasured_before, all_before) = (
         before.unmeasured_j.unwrap_or(0.0),
@@ -139,17 +130,10 @@ fn joules_are_shared_out_by_gpu_self_time() {
     assert_eq!(row("short").energy.and_then(|energy| energy.joules), None);
 }
 
-#[test]
+#[test(on = sampled()
+    .script("devices 2; device 1 name Second")
+    .script("nvml order reversed; nvml device 0 watts 10 0"))]
 fn each_device_has_its_own_energy_although_nvml_lists_them_in_another_order() {
-    if !measuring() {
-        return;
-    }
-    if !is_child() {
-        on_sampled_devices(
-            "devices 2; device 1 name Second; nvml order reversed; nvml device 0 watts 10 0",
-        );
-        return;
-    }
     let _profiler = init().expect("set up");
     let devices = [Gpu::new(0), Gpu::new(1)];
     let streams = devices.each_ref().map(Gpu::stream);
@@ -160,7 +144,7 @@ fn each_device_has_its_own_energy_although_nvml_lists_them_in_another_order() {
     }
     settle();
     to_next_step();
-    sampled(0);
+    next_sample(0);
     let before = [gpu(0), gpu(1)].map(|gpu| gpu.energy_j.unwrap_or(0.0));
     // The sampler reads the second device first.
     in_one_interval(0, || {
@@ -184,26 +168,14 @@ fn each_device_has_its_own_energy_although_nvml_lists_them_in_another_order() {
     }
 }
 
-#[test]
+#[test(on = sampled().scripts(["nvml device 0 mig on", "nvml device 0 processes 3"]))]
 fn the_energy_of_a_device_with_mig_or_other_processes_is_not_shared_out() {
-    if !measuring() {
-        return;
-    }
-    if !is_child() {
-        for script in ["nvml device 0 mig on", "nvml device 0 processes 3"] {
-            on_sampled_devices(script);
-        }
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let device = Gpu::new(0);
-    let stream = device.stream();
+    let (_profiler, device, stream) = started();
     for _ in 0..2 {
         let scope = scope!("work", stream = &stream);
         device.spin(&stream, 5 * SECOND);
         drop(scope);
-        stream.synchronize().expect("nothing failed");
-        settle();
+        finish(&stream);
         to_next_step();
         let before = all_samples();
         while all_samples() < before + 2 {

@@ -11,10 +11,9 @@ use std::time::{Duration, Instant};
 use cudarc::driver::CudaStream;
 use profiler_runtime::report::Row;
 use profiler_runtime::{Profile, Trace, init, scope, summary};
-use profiler_tests::gpu::{Gpu, is_child, row, settle};
-use profiler_tests::measuring;
+use profiler_tests::gpu::{Gpu, row, settle, started};
 
-use crate::support::samples::{gpu, on_sampled_devices, sampled};
+use crate::support::samples::{gpu, next_sample, sampled};
 
 const IDLE_W: f64 = 50.0;
 const BUSY_W: f64 = 200.0;
@@ -36,12 +35,12 @@ fn in_a_window(device: &Gpu, stream: &CudaStream, work: impl FnOnce()) -> Arc<Tr
     settle();
     let session = Profile::builder().gpu_samples(INTERVAL);
     let ((), trace) = session.run(|_| {
-        sampled(0);
+        next_sample(0);
         work();
         settle();
         // The counter moves once more.
         sleep(2 * INTERVAL);
-        sampled(0);
+        next_sample(0);
     });
     trace.expect("a window")
 }
@@ -89,18 +88,9 @@ fn milliseconds(ms: u64) -> u64 {
     ms * 1_000_000
 }
 
-#[test]
+#[test(on = sampled().script("clock real"))]
 fn scopes_of_a_tenth_of_an_interval_to_twenty_have_their_energy() {
-    if !measuring() {
-        return;
-    }
-    if !is_child() {
-        on_sampled_devices("clock real");
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let device = Gpu::new(0);
-    let stream = device.stream();
+    let (_profiler, device, stream) = started();
     let phases = [
         ("tenth", 10, 110),
         ("one", 100, 11),
@@ -126,18 +116,9 @@ fn scopes_of_a_tenth_of_an_interval_to_twenty_have_their_energy() {
     }
 }
 
-#[test]
+#[test(on = sampled().script("clock real"))]
 fn a_scope_around_others_has_the_energy_of_its_own_time() {
-    if !measuring() {
-        return;
-    }
-    if !is_child() {
-        on_sampled_devices("clock real");
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let device = Gpu::new(0);
-    let stream = device.stream();
+    let (_profiler, device, stream) = started();
     let trace = in_a_window(&device, &stream, || {
         let _outer = scope!("outer", stream = &stream);
         sleep(Duration::from_millis(1_100));
@@ -152,15 +133,8 @@ fn a_scope_around_others_has_the_energy_of_its_own_time() {
     used(&row("inner"), 1.5, 2, longest);
 }
 
-#[test]
+#[test(on = sampled().script("devices 2; nvml order reversed; clock real"))]
 fn scopes_at_the_same_time_share_the_energy_on_each_of_two_devices() {
-    if !measuring() {
-        return;
-    }
-    if !is_child() {
-        on_sampled_devices("devices 2; nvml order reversed; clock real");
-        return;
-    }
     let _profiler = init().expect("set up");
     let devices = [Gpu::new(0), Gpu::new(1)];
     let streams = devices.each_ref().map(Gpu::stream);
@@ -168,7 +142,7 @@ fn scopes_at_the_same_time_share_the_energy_on_each_of_two_devices() {
     // The time that the machine left to the program during `alone`, at least and at most.
     let mut open_s = [0.0; 2];
     let trace = in_a_window(&devices[0], &streams[0], || {
-        sampled(1);
+        next_sample(1);
         let long = scope!("long", stream = &streams[0]);
         devices[0].spin(&streams[0], milliseconds(2_400));
         drop(long);
@@ -183,7 +157,7 @@ fn scopes_at_the_same_time_share_the_energy_on_each_of_two_devices() {
         for stream in streams.iter().chain([&other]) {
             stream.synchronize().expect("nothing failed");
         }
-        sampled(1);
+        next_sample(1);
         open_s[0] = opened.elapsed().as_secs_f64();
         drop(alone);
         streams[1].synchronize().expect("nothing failed");
@@ -207,18 +181,9 @@ fn scopes_at_the_same_time_share_the_energy_on_each_of_two_devices() {
     used(&alone, 1.2, 3, longest);
 }
 
-#[test]
+#[test(on = sampled().script("clock real"))]
 fn a_summary_while_a_long_scope_is_open_has_its_energy_in_no_scope() {
-    if !measuring() {
-        return;
-    }
-    if !is_child() {
-        on_sampled_devices("clock real");
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let device = Gpu::new(0);
-    let stream = device.stream();
+    let (_profiler, device, stream) = started();
     let trace = in_a_window(&device, &stream, || {
         let long = scope!("long", stream = &stream);
         device.spin(&stream, milliseconds(2_000));
@@ -273,19 +238,10 @@ impl Numbers {
     }
 }
 
-#[test]
+#[test(on = sampled().script("clock real"))]
 fn random_programs_have_the_energy_that_their_kernels_used() {
     const NAMES: [&str; 3] = ["forward", "backward", "update"];
-    if !measuring() {
-        return;
-    }
-    if !is_child() {
-        on_sampled_devices("clock real");
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let device = Gpu::new(0);
-    let stream = device.stream();
+    let (_profiler, device, stream) = started();
     let mut kernels_s = [0.0; 3];
     let mut ends = [0; 3];
     let mut numbers = Numbers(14);

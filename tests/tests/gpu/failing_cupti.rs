@@ -6,28 +6,17 @@ use std::time::Duration;
 use profiler_runtime::cuda::{KernelStatus, kernel_status};
 use profiler_runtime::session::LostWork;
 use profiler_runtime::{Profile, Trace, init, scope};
-use profiler_simulated_driver::{CuptiReport, Installation};
-use profiler_tests::gpu::{TOLD, checked, cupti_of_driver, is_child, on_driver, simulator, told};
-use profiler_tests::measuring;
+use profiler_simulated_driver::CuptiReport;
+use profiler_tests::gpu::{OnDriver, cupti_of_driver, driver, simulator, tell, told};
+use profiler_tests::stop;
 
 use crate::support::kernels::{Found, Program, assert_scopes, assert_times, found, truth};
-
-const PATIENCE: Duration = Duration::from_secs(60);
 const KERNELS: usize = 30;
 
-/// Runs the test once with each script, in processes with a simulated CUPTI. The second text is for the child.
-fn is_here_with_each(cases: &[(&str, &str)]) -> bool {
-    if !is_child() && measuring() {
-        for (script, expected) in cases {
-            // The records are on one time line with the scopes only if time passes for the device as for the host.
-            let script = format!("clock real\n{script}");
-            checked(on_driver(Installation::new, &script, |command| {
-                cupti_of_driver(command);
-                command.env(TOLD, expected);
-            }));
-        }
-    }
-    is_child()
+/// A driver with a simulated CUPTI, whose records are on one time line with the scopes only if time passes for the device
+/// as for the host.
+fn with_cupti() -> OnDriver {
+    driver().script("clock real").set_up(cupti_of_driver)
 }
 
 fn cupti() -> CuptiReport {
@@ -51,31 +40,31 @@ fn record(program: &Program) -> Arc<Trace> {
     trace
 }
 
-#[test]
+/// What is said of a CUPTI that has run a script.
+const REFUSALS: [(&str, &str); 7] = [
+    ("another tool uses CUPTI", "cupti holder nsys"),
+    ("cuptiSubscribe", "fault cuptiSubscribe always return 2"),
+    (
+        "CUPTI_ERROR_NOT_INITIALIZED",
+        "fault cuptiSubscribe always return 15",
+    ),
+    ("4711", "fault cuptiSubscribe always return 4711"),
+    (
+        "CUPTI_ERROR_UNKNOWN",
+        "fault cuptiActivityRegisterCallbacks always return 999",
+    ),
+    (
+        "INSUFFICIENT_PRIVILEGES",
+        "fault cuptiActivityEnable always return 35",
+    ),
+    (
+        "cuptiEnableCallback",
+        "fault cuptiEnableCallback always return 1",
+    ),
+];
+
+#[test(on = with_cupti().table(REFUSALS, |driver, script| driver.script(script)))]
 fn a_cupti_that_refuses_is_said_and_gpu_times_go_on() {
-    if !is_here_with_each(&[
-        ("cupti holder nsys", "another tool uses CUPTI"),
-        ("fault cuptiSubscribe always return 2", "cuptiSubscribe"),
-        (
-            "fault cuptiSubscribe always return 15",
-            "CUPTI_ERROR_NOT_INITIALIZED",
-        ),
-        ("fault cuptiSubscribe always return 4711", "4711"),
-        (
-            "fault cuptiActivityRegisterCallbacks always return 999",
-            "CUPTI_ERROR_UNKNOWN",
-        ),
-        (
-            "fault cuptiActivityEnable always return 35",
-            "INSUFFICIENT_PRIVILEGES",
-        ),
-        (
-            "fault cuptiEnableCallback always return 1",
-            "cuptiEnableCallback",
-        ),
-    ]) {
-        return;
-    }
     let _profiler = init().expect("set up");
     let program = Program::new();
     let trace = record(&program);
@@ -93,28 +82,17 @@ fn a_cupti_that_refuses_is_said_and_gpu_times_go_on() {
     );
 }
 
-#[test]
+fn without_each(functions: [&'static str; 3]) -> OnDriver {
+    driver()
+        .set_up(cupti_of_driver)
+        .each(functions, |driver, function| {
+            let function = *function;
+            driver.installed(move |of| of.without(function))
+        })
+}
+
+#[test(on = without_each(["cuptiSubscribe", "cuptiActivityFlushAll", "cuptiActivityGetNextRecord"]))]
 fn a_library_that_lacks_a_function_is_too_old() {
-    const NEEDED: [&str; 3] = [
-        "cuptiSubscribe",
-        "cuptiActivityFlushAll",
-        "cuptiActivityGetNextRecord",
-    ];
-    if !is_child() && measuring() {
-        for function in NEEDED {
-            checked(on_driver(
-                |folder| Installation::new(folder).without(function),
-                "",
-                |command| {
-                    cupti_of_driver(command);
-                    command.env(TOLD, function);
-                },
-            ));
-        }
-    }
-    if !is_child() {
-        return;
-    }
     let _profiler = init().expect("set up");
     let trace = record(&Program::new());
     let reason = trace.no_kernels_reason().expect("a reason");
@@ -136,25 +114,16 @@ fn recorded() -> (Vec<Found>, LostWork, CuptiReport) {
     (found, trace.lost_work(), cupti())
 }
 
-#[test]
+#[test(on = with_cupti().scripts(["cupti record every 4 drop"]))]
 fn records_that_cupti_drops_are_counted() {
-    if !is_here_with_each(&[("cupti record every 4 drop", "")]) {
-        return;
-    }
     let (found, lost, cupti) = recorded();
     assert!(cupti.records_dropped >= KERNELS as u64 / 4);
     assert_eq!(lost.dropped, cupti.records_dropped);
     assert!(found.len() < KERNELS && found.len() as u64 + cupti.records_dropped >= KERNELS as u64);
 }
 
-#[test]
+#[test(on = with_cupti().scripts(["cupti record every 4 lose", "cupti keep-buffers 1"]))]
 fn records_that_vanish_are_counted_as_incomplete() {
-    if !is_here_with_each(&[
-        ("cupti record every 4 lose", ""),
-        ("cupti keep-buffers 1", ""),
-    ]) {
-        return;
-    }
     let (found, lost, _) = recorded();
     assert!(found.len() < KERNELS);
     assert_eq!(
@@ -163,38 +132,29 @@ fn records_that_vanish_are_counted_as_incomplete() {
     );
 }
 
-#[test]
+#[test(on = with_cupti().scripts(["cupti record every 4 untimed"]))]
 fn records_without_times_are_counted_and_drawn_nowhere() {
-    if !is_here_with_each(&[("cupti record every 4 untimed", "")]) {
-        return;
-    }
     let (found, lost, cupti) = recorded();
     assert_eq!(lost.without_time, cupti.records_untimed);
     assert!(lost.without_time > 0 && found.len() < KERNELS);
 }
 
-#[test]
+#[test(on = with_cupti().scripts(["cupti record every 4 correlation 4711"]))]
 fn kernels_with_a_number_of_no_launch_stand_under_no_scope() {
-    if !is_here_with_each(&[("cupti record every 4 correlation 4711", "")]) {
-        return;
-    }
     let (found, lost, _) = recorded();
     let without = found.iter().filter(|found| found.scope.is_none()).count();
     assert_eq!((found.len(), without as u64), (KERNELS, lost.incomplete));
     assert!(without >= KERNELS / 5, "{without}");
 }
 
-#[test]
+#[test(on = with_cupti().scripts([
+    "cupti record every 3 after-unknown",
+    "cupti early-records on",
+    "cupti record-delay 200us",
+    "cupti clock ignored",
+    "cupti release 12.0",
+]))]
 fn unknown_records_early_records_and_small_delays_lose_nothing() {
-    if !is_here_with_each(&[
-        ("cupti record every 3 after-unknown", ""),
-        ("cupti early-records on", ""),
-        ("cupti record-delay 200us", ""),
-        ("cupti clock ignored", ""),
-        ("cupti release 12.0", ""),
-    ]) {
-        return;
-    }
     let _profiler = init().expect("set up");
     let program = Program::new();
     let stream = program.gpu.stream();
@@ -212,21 +172,15 @@ fn unknown_records_early_records_and_small_delays_lose_nothing() {
     assert_times(&found);
 }
 
-#[test]
+#[test(on = with_cupti().scripts(["cupti callbacks foreign"]))]
 fn callbacks_on_another_thread_give_no_scope_rather_than_a_wrong_one() {
-    if !is_here_with_each(&[("cupti callbacks foreign", "")]) {
-        return;
-    }
     let (found, _, _) = recorded();
     assert_eq!((found.len(), truth().len()), (KERNELS, KERNELS));
     assert!(found.iter().all(|found| found.scope.is_none()), "{found:?}");
 }
 
-#[test]
+#[test(on = with_cupti().scripts(["cupti callbacks after-unsubscribe"]))]
 fn callbacks_after_the_end_do_no_harm() {
-    if !is_here_with_each(&[("cupti callbacks after-unsubscribe", "")]) {
-        return;
-    }
     let _profiler = init().expect("set up");
     let program = Program::new();
     let stream = program.gpu.stream();
@@ -240,14 +194,8 @@ fn callbacks_after_the_end_do_no_harm() {
     assert!(cupti().callbacks > 6, "some came after the end");
 }
 
-#[test]
+#[test(on = with_cupti().scripts(["fault cuptiSubscribe nth 1 hang", "fault cuptiActivityEnable nth 1 hang"]))]
 fn a_cupti_that_hangs_as_it_starts_holds_up_neither_threads_nor_windows() {
-    if !is_here_with_each(&[
-        ("fault cuptiSubscribe nth 1 hang", ""),
-        ("fault cuptiActivityEnable nth 1 hang", ""),
-    ]) {
-        return;
-    }
     let _profiler = init().expect("set up");
     let program = Program::new();
     let stream = program.gpu.stream();
@@ -257,13 +205,10 @@ fn a_cupti_that_hangs_as_it_starts_holds_up_neither_threads_nor_windows() {
         program.gpu.spin(&stream, 5_000);
     }
     program.gpu.context.synchronize().expect("nothing failed");
-    profile.stop();
-    assert!(profile.wait(PATIENCE));
+    stop(&profile);
     let trace = profile.trace().expect("a trace");
     assert!(!trace.has_kernels());
-    simulator()
-        .run("clear-faults; release")
-        .expect("it is right");
+    tell("clear-faults; release");
     let later = program.record(|program| program.kernel(&stream, None));
     assert!(later.has_kernels(), "{:?}", later.no_kernels_reason());
     assert_scopes(&found(&later), &program);

@@ -1,20 +1,13 @@
 //! Each call of the profiler's may fail, on its first, second or hundredth use, with any code: the program and
 //! its results are as without the profiler, and each scope has its exact GPU time or is counted as without one.
 
-use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
 use crate::raw::{NON_BLOCKING, made};
 use crate::support::failing::{Program, on};
 use profiler_runtime::cuda::{CudaLoss, Stream, status};
 use profiler_runtime::{MeasureFuture, init, measure_execution_time, scope, summary};
-use profiler_simulated_driver::Misuse;
-use profiler_tests::gpu;
-use profiler_tests::gpu::{
-    Ran, TOLD, cuda, exact, is_child, on_the_driver_with, row, settle, simulator, told,
-};
-use profiler_tests::measuring;
+use profiler_tests::gpu::{OnDriver, Ran, cuda, driver, exact, row, settle, simulator, tell, told};
 use profiler_tests::poll::run;
 
 /// The functions that the profiler calls repeatedly.
@@ -55,22 +48,39 @@ fn devices_for(entry: &str) -> i32 {
 
 const USES: [u32; 3] = [1, 2, 100];
 
-/// Goes through all of them, whichever fail.
-fn each<T: std::fmt::Display + Copy>(all: &[T], check: impl Fn(T)) {
-    let fails = |one: &&T| catch_unwind(AssertUnwindSafe(|| check(**one))).is_err();
-    let failed: Vec<String> = all.iter().filter(fails).map(T::to_string).collect();
-    assert_eq!(failed, [""; 0]);
+/// A driver whose calls are made to fail by the test.
+fn failing(devices: i32) -> OnDriver {
+    driver()
+        .script(&format!("devices {devices}; synchronise allow"))
+        .legacy_stream()
+        .env("PROFILER_BACKEND", "auto")
+        .keeps_events()
+        .then(|ran| {
+            assert!(
+                !ran.stderr.contains("panicked"),
+                "{}: {}",
+                ran.told,
+                ran.stderr
+            );
+        })
 }
 
-fn run_on(devices: i32, told: &str) -> Ran {
-    let script = format!("devices {devices}; synchronise allow");
-    let ran = on_the_driver_with(&script, |command| {
-        gpu::legacy_stream(command);
-        command.env(TOLD, told).env("PROFILER_BACKEND", "auto");
-    });
-    assert_eq!(ran.report.misuses, [], "{told}");
-    assert!(!ran.stderr.contains("panicked"), "{told}: {}", ran.stderr);
-    ran
+/// Has each of these entry points fail by some actions. All events are destroyed, but for those in graphs that may be
+/// launched again.
+fn each_often(actions: &str, devices: i32) -> OnDriver {
+    failing(devices).each(OFTEN, |driver, entry| {
+        let driver = driver.cases([actions]);
+        let is_in_graphs = *entry == "cuEventRecordWithFlags";
+        if is_in_graphs {
+            driver
+        } else {
+            driver.keeps(0)
+        }
+    })
+}
+
+fn something_failed(ran: &Ran) {
+    assert!(ran.report.faults > 0, "{}", ran.told);
 }
 
 /// Lets each use of the told entry point fail, on a device of its own.
@@ -123,70 +133,37 @@ fn fail_on_each_use() {
     assert_eq!(wrong, [""; 0]);
 }
 
-#[test]
+#[test(on = each_often("return 1, return 12345", 8).then(something_failed))]
 fn a_call_that_is_refused_once_costs_one_time() {
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        return fail_on_each_use();
-    }
-    each(&OFTEN, |entry| {
-        let told = format!("{entry}: return 1, return 12345");
-        let ran = run_on(8, &told);
-        assert!(ran.report.faults > 0, "{told}");
-        leaves_nothing(entry, &ran);
-    });
+    fail_on_each_use();
 }
 
-#[test]
+#[test(on = each_often("return 400, return 709", 8))]
 fn events_are_not_leaked_if_calls_report_invalid_handles_or_destroyed_contexts() {
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        return fail_on_each_use();
-    }
-    each(&OFTEN, |entry| {
-        let told = format!("{entry}: return 400, return 709");
-        let ran = run_on(8, &told);
-        leaves_nothing(entry, &ran);
-    });
+    fail_on_each_use();
 }
 
-#[test]
+#[test(on = driver().may_misuse(|call| call == "cuStreamIsCapturing"))]
 fn a_scope_on_a_destroyed_stream_does_not_affect_scopes_of_its_context() {
     const SCOPES: u64 = 200;
 
-    if !measuring() {
-        return;
+    let _profiler = init().expect("set up");
+    let mut program = Program::new(0, "beside");
+    let good = on(program.stream, program.context);
+    let destroyed = program.driver.stream(NON_BLOCKING);
+    assert_eq!(program.driver.cuStreamDestroy_v2(destroyed), 0);
+    let bad = on(destroyed, program.context);
+    // Nothing is waited for: what one scope does to the context, the next ones meet.
+    for _ in 0..SCOPES {
+        drop(scope!("bad", stream = &bad));
+        let _good = scope!("good", stream = &good);
+        program.launch(program.stream, 1_000);
     }
-    if is_child() {
-        let _profiler = init().expect("set up");
-        let mut program = Program::new(0, "beside");
-        let good = on(program.stream, program.context);
-        let destroyed = program.driver.stream(NON_BLOCKING);
-        assert_eq!(program.driver.cuStreamDestroy_v2(destroyed), 0);
-        let bad = on(destroyed, program.context);
-        // Nothing is waited for: what one scope does to the context, the next ones meet.
-        for _ in 0..SCOPES {
-            drop(scope!("bad", stream = &bad));
-            let _good = scope!("good", stream = &good);
-            program.launch(program.stream, 1_000);
-        }
-        program.finish();
-        settle();
-        assert_eq!(cuda("good").calls, SCOPES, "{:?}", summary().cuda.lost);
-        assert_eq!((cuda("bad").calls, row("bad").without_cuda), (0, SCOPES));
-        assert_eq!(summary().cuda.lost, [(CudaLoss::InvalidHandle, SCOPES)]);
-        return;
-    }
-    let ran = on_the_driver_with("", |_| {});
-    leaves_nothing("cuStreamIsCapturing", &ran);
-    // The stream itself is the program's mistake, and asked whether it captures; nothing is recorded in it.
-    let others = |misuse: &&Misuse| misuse.call != "cuStreamIsCapturing";
-    let misuses: Vec<_> = ran.report.misuses.iter().filter(others).collect();
-    assert!(misuses.is_empty(), "{misuses:?}");
+    program.finish();
+    settle();
+    assert_eq!(cuda("good").calls, SCOPES, "{:?}", summary().cuda.lost);
+    assert_eq!((cuda("bad").calls, row("bad").without_cuda), (0, SCOPES));
+    assert_eq!(summary().cuda.lost, [(CudaLoss::InvalidHandle, SCOPES)]);
 }
 
 /// Scopes of each kind whose times are read: logged with their place, inside of another one, by a future, while the
@@ -210,83 +187,65 @@ fn measure_each_way(program: &mut Program, stream: &Stream) {
     });
 }
 
-#[test]
+#[test(on = failing(1).keeps(0))]
 fn a_time_that_cannot_be_is_rejected_and_counted() {
     const NAMES: [&str; 4] = ["logged", "inner", "waiting", "future"];
     const TIMES: [&str; 7] = ["NaN", "inf", "-inf", "-1", "-1e30", "1e30", "3.4e38"];
     const EACH: u64 = 5;
 
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        let _profiler = init().expect("set up");
-        let mut program = Program::new(0, "times");
-        let stream = on(program.stream, program.context);
-        let mut calls = 0;
-        for which in ["always", "every 2", "every 3", "nth 1"] {
-            for time in TIMES {
-                let fault = format!("fault cuEventElapsedTime {which} time {time}");
-                simulator().run(&fault).expect("it is right");
-                for _ in 0..EACH {
-                    measure_each_way(&mut program, &stream);
-                }
-                program.finish();
-                settle();
-                simulator().run("clear-faults").expect("it is right");
+    let _profiler = init().expect("set up");
+    let mut program = Program::new(0, "times");
+    let stream = on(program.stream, program.context);
+    let mut calls = 0;
+    for which in ["always", "every 2", "every 3", "nth 1"] {
+        for time in TIMES {
+            let fault = format!("fault cuEventElapsedTime {which} time {time}");
+            simulator().run(&fault).expect("it is right");
+            for _ in 0..EACH {
                 measure_each_way(&mut program, &stream);
-                program.finish();
-                settle();
-                calls += EACH + 1;
             }
+            program.finish();
+            settle();
+            tell("clear-faults");
+            measure_each_way(&mut program, &stream);
+            program.finish();
+            settle();
+            calls += EACH + 1;
         }
-        let mut without = 0;
-        for name in NAMES {
-            let (cuda, row) = (cuda(name), row(name));
-            assert_eq!((row.calls, cuda.calls + row.without_cuda), (calls, calls));
-            assert!(cuda.calls >= calls / (EACH + 1), "{name}");
-            exact(cuda.min_ns, 2_000.0);
-            exact(cuda.max_ns, 2_000.0);
-            without += row.without_cuda;
-        }
-        assert_eq!(summary().cuda.lost, [(CudaLoss::ImpossibleTime, without)]);
-        assert!(without >= 4 * EACH * TIMES.len() as u64);
-        // Those of places and of what is around are rejected too, and cost no scope its length.
-        assert!(summary().cuda.rejected_times > without);
-        return;
     }
-    leaves_nothing("cuEventElapsedTime", &run_on(1, ""));
+    let mut without = 0;
+    for name in NAMES {
+        let (cuda, row) = (cuda(name), row(name));
+        assert_eq!((row.calls, cuda.calls + row.without_cuda), (calls, calls));
+        assert!(cuda.calls >= calls / (EACH + 1), "{name}");
+        exact(cuda.min_ns, 2_000.0);
+        exact(cuda.max_ns, 2_000.0);
+        without += row.without_cuda;
+    }
+    assert_eq!(summary().cuda.lost, [(CudaLoss::ImpossibleTime, without)]);
+    assert!(without >= 4 * EACH * TIMES.len() as u64);
+    // Those of places and of what is around are rejected too, and cost no scope its length.
+    assert!(summary().cuda.rejected_times > without);
 }
 
-#[test]
-fn a_failed_context_causes_a_bounded_number_of_warnings() {
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        return fail_on_each_use();
-    }
-    let warned_of = Cell::new(0);
-    each(&OFTEN, |entry| {
-        let told = format!("{entry}: return 700, sticky 700, return 999");
-        let ran = run_on(12, &told);
-        // The code 700 is said once, and so is 999, for each of our calls.
+/// The code 700 is said once, and so is 999, for each of our calls.
+fn warnings_are_bounded(rans: &[Ran]) {
+    let mut warned_of = 0;
+    for ran in rans {
         let failures = ran.stderr.matches("a CUDA context has failed").count();
-        assert!(failures <= 4, "{told}: {}", ran.stderr);
-        warned_of.set(warned_of.get() + failures);
-    });
-    assert!(warned_of.get() > 0, "no failure of a context was warned of");
+        assert!(failures <= 4, "{}: {}", ran.told, ran.stderr);
+        warned_of += failures;
+    }
+    assert!(warned_of > 0, "no failure of a context was warned of");
 }
 
-/// All events were destroyed, but for those in graphs that may be launched again.
-fn leaves_nothing(entry: &str, ran: &Ran) {
-    if entry != "cuEventRecordWithFlags" {
-        assert_eq!(
-            ran.report.alive.events, 0,
-            "{entry}: {:?}",
-            ran.report.created
-        );
-    }
+fn contexts_fail() -> OnDriver {
+    each_often("return 700, sticky 700, return 999", 12).keeps_events()
+}
+
+#[test(on = contexts_fail().compare(warnings_are_bounded))]
+fn a_failed_context_causes_a_bounded_number_of_warnings() {
+    fail_on_each_use();
 }
 
 /// Lets the told call fail three times while the program goes from device to device.
@@ -320,136 +279,124 @@ fn fail_on_some_devices() {
     simulator.run("clear-faults").expect("it is right");
 }
 
-#[test]
-fn what_is_called_once_for_each_context_may_fail() {
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        return fail_on_some_devices();
-    }
-    each(&ONCE, |entry| {
-        for action in [
-            "return 1",
-            "return 400",
-            "sticky 700",
-            "return 999",
-            "return 12345",
-        ] {
-            let told = format!("{entry}: {action}");
-            let ran = run_on(devices_for(entry), &told);
-            if !action.ends_with("700") && !action.ends_with("999") {
-                leaves_nothing(entry, &ran);
-            }
-        }
-    });
+fn each_once() -> OnDriver {
+    let actions = [
+        "return 1",
+        "return 400",
+        "sticky 700",
+        "return 999",
+        "return 12345",
+    ];
+    ONCE.into_iter()
+        .map(|entry| {
+            failing(devices_for(entry)).each([entry], |driver, _| {
+                driver.each(actions, |driver, action| {
+                    let is_for_good = action.ends_with("700") || action.ends_with("999");
+                    if is_for_good { driver } else { driver.keeps(0) }
+                })
+            })
+        })
+        .reduce(OnDriver::and)
+        .expect("there are some")
 }
 
-#[test]
-fn what_is_called_at_the_end_may_fail() {
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        let profiler = init().expect("set up");
-        let mut programs: Vec<Program> = (0..2)
-            .map(|device| Program::new(device, &format!("device {device}")))
-            .collect();
-        let mut wrong = Vec::new();
-        for program in &mut programs {
-            assert_eq!(program.driver.cuCtxSetCurrent(program.context), 0);
-            program.burst(70);
-            program.step();
-            assert_eq!(program.account(1, 70, &mut wrong), 0);
-        }
-        assert_eq!(wrong, [""; 0]);
-        simulator()
-            .run(&format!("fault {}", told()))
-            .expect("it is right");
-        drop(profiler);
-        for program in &mut programs {
-            program.launch(program.stream, 1_000);
-            program.finish();
-        }
-        return;
-    }
-    for entry in [
+#[test(on = each_once())]
+fn what_is_called_once_for_each_context_may_fail() {
+    fail_on_some_devices();
+}
+
+fn each_at_the_end() -> OnDriver {
+    let entries = [
         "cuEventDestroy_v2",
         "cuStreamDestroy_v2",
         "cuCtxSetCurrent",
         "cuCtxGetId",
-    ] {
-        for using in USES {
-            for code in [1, 4, 400, 700, 999, 12_345] {
-                let told = format!("{entry} nth {using} return {code}");
-                let ran = run_on(2, &told);
-                if entry == "cuEventDestroy_v2" {
-                    assert!(
-                        ran.report.alive.events <= 1,
-                        "{told}: but for the refused one"
-                    );
-                }
-            }
-        }
+    ];
+    let uses = entries
+        .into_iter()
+        .flat_map(|entry| USES.map(|using| format!("{entry} nth {using}")));
+    let cases = uses.flat_map(|using| {
+        [1, 4, 400, 700, 999, 12_345].map(|code| format!("{using} return {code}"))
+    });
+    failing(2).cases(cases).then(|ran| {
+        let is_refused = ran.told.starts_with("cuEventDestroy_v2");
+        assert!(
+            ran.report.alive.events <= 1 || !is_refused,
+            "{}: but for the refused one",
+            ran.told
+        );
+    })
+}
+
+#[test(on = each_at_the_end())]
+fn what_is_called_at_the_end_may_fail() {
+    let profiler = init().expect("set up");
+    let mut programs: Vec<Program> = (0..2)
+        .map(|device| Program::new(device, &format!("device {device}")))
+        .collect();
+    let mut wrong = Vec::new();
+    for program in &mut programs {
+        assert_eq!(program.driver.cuCtxSetCurrent(program.context), 0);
+        program.burst(70);
+        program.step();
+        assert_eq!(program.account(1, 70, &mut wrong), 0);
+    }
+    assert_eq!(wrong, [""; 0]);
+    simulator()
+        .run(&format!("fault {}", told()))
+        .expect("it is right");
+    drop(profiler);
+    for program in &mut programs {
+        program.launch(program.stream, 1_000);
+        program.finish();
     }
 }
 
-#[test]
+#[test(on = failing(1).keeps(0))]
 fn a_driver_that_does_not_say_which_context_is_current_costs_counted_times() {
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        let _profiler = init().expect("set up");
-        let mut program = Program::new(0, "asked");
-        for refused in [true, false, true] {
-            let script = if refused {
-                "fault cuCtxGetCurrent always return 1"
-            } else {
-                "clear-faults"
-            };
-            simulator().run(script).expect("it is right");
-            for _ in 0..5 {
-                let _scope = scope!("default");
-                program.launch(0, 1_000);
-            }
-            simulator().run("clear-faults").expect("it is right");
-            program.finish();
-            settle();
+    let _profiler = init().expect("set up");
+    let mut program = Program::new(0, "asked");
+    for refused in [true, false, true] {
+        let script = if refused {
+            "fault cuCtxGetCurrent always return 1"
+        } else {
+            "clear-faults"
+        };
+        tell(script);
+        for _ in 0..5 {
+            let _scope = scope!("default");
+            program.launch(0, 1_000);
         }
-        assert_eq!((row("default").calls, cuda("default").calls), (15, 5));
-        assert_eq!(row("default").without_cuda, 10);
-        return;
-    }
-    leaves_nothing("cuCtxGetCurrent", &run_on(1, ""));
-}
-
-#[test]
-fn a_notice_names_the_call_that_failed() {
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        let _profiler = init().expect("set up");
-        let mut program = Program::new(0, "refused");
-        simulator()
-            .run("fault cuCtxGetCurrent always return 1")
-            .expect("it is right");
-        {
-            // Its context is known, but not which one is current where its first events are made.
-            let stream = on(program.stream, program.context);
-            let _scope = scope!("refused", stream = &stream);
-        }
-        simulator().run("clear-faults").expect("it is right");
+        tell("clear-faults");
         program.finish();
         settle();
-        assert_eq!(row("refused").without_cuda, 1);
-        return;
     }
-    let ran = run_on(1, "");
-    let says = |call: &str| ran.stderr.contains(&format!("warning: {call} returned"));
-    assert!(says("cuCtxGetCurrent"), "{}", ran.stderr);
-    assert!(!says("cuEventCreate"), "{}", ran.stderr);
+    assert_eq!((row("default").calls, cuda("default").calls), (15, 5));
+    assert_eq!(row("default").without_cuda, 10);
+}
+
+fn names_no_other_call(ran: &Ran) {
+    assert!(
+        !ran.stderr.contains("warning: cuEventCreate returned"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test(on = failing(1).says(["warning: cuCtxGetCurrent returned"]).then(names_no_other_call))]
+fn a_notice_names_the_call_that_failed() {
+    let _profiler = init().expect("set up");
+    let mut program = Program::new(0, "refused");
+    tell("fault cuCtxGetCurrent always return 1");
+    {
+        // Its context is known, but not which one is current where its first events are made.
+        let stream = on(program.stream, program.context);
+        let _scope = scope!("refused", stream = &stream);
+    }
+    tell("clear-faults");
+    program.finish();
+    settle();
+    assert_eq!(row("refused").without_cuda, 1);
 }
 
 /// The stream on which host functions measure, and its context.
@@ -480,151 +427,104 @@ fn run_in_host_functions(program: &mut Program, times: usize, bypassed: bool) {
     }
 }
 
-#[test]
+#[test(on = failing(1).warnings(1).says(["bypass = true"]))]
 fn host_functions_ask_a_driver_that_refuses_seldom() {
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        let _profiler = init().expect("set up");
-        let mut program = Program::new(0, "around");
-        let _ = MEASURED_ON.set([program.stream, program.context]);
-        run_in_host_functions(&mut program, 50, false);
-        let measured = row("in a host function");
-        assert_eq!((measured.calls, measured.without_cuda), (5_000, 5_000));
-        let report = simulator().report().expect("a report");
-        // After 64 scopes, 128 more, and so on; each time once or twice.
-        let asked = report.host_function_calls;
-        assert!((1..=16).contains(&asked), "{asked} calls in host functions");
-        // The program's own threads are still measured.
-        program.burst(1);
-        program.step();
-        let mut wrong = Vec::new();
-        assert_eq!((program.account(1, 1, &mut wrong), wrong), (0, vec![]));
-        let lost = summary().cuda.lost;
-        assert_eq!(lost, [(CudaLoss::HostFunction, 5_000)]);
-        return;
-    }
-    let ran = run_on(1, "");
-    assert_eq!(ran.warnings(), 1, "{}", ran.stderr);
-    assert!(ran.stderr.contains("bypass = true"), "{}", ran.stderr);
+    let _profiler = init().expect("set up");
+    let mut program = Program::new(0, "around");
+    let _ = MEASURED_ON.set([program.stream, program.context]);
+    run_in_host_functions(&mut program, 50, false);
+    let measured = row("in a host function");
+    assert_eq!((measured.calls, measured.without_cuda), (5_000, 5_000));
+    let report = simulator().report().expect("a report");
+    // After 64 scopes, 128 more, and so on; each time once or twice.
+    let asked = report.host_function_calls;
+    assert!((1..=16).contains(&asked), "{asked} calls in host functions");
+    // The program's own threads are still measured.
+    program.burst(1);
+    program.step();
+    let mut wrong = Vec::new();
+    assert_eq!((program.account(1, 1, &mut wrong), wrong), (0, vec![]));
+    let lost = summary().cuda.lost;
+    assert_eq!(lost, [(CudaLoss::HostFunction, 5_000)]);
 }
 
-#[test]
+#[test(on = failing(1))]
 fn what_is_bypassed_in_a_host_function_does_not_call_the_driver() {
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        let _profiler = init().expect("set up");
-        let mut program = Program::new(0, "around");
-        let _ = MEASURED_ON.set([program.stream, program.context]);
-        program.burst(1);
-        // A call would end the process.
-        simulator()
-            .run("host-function-calls abort")
-            .expect("it is right");
-        run_in_host_functions(&mut program, 50, true);
-        assert_eq!(row("in a host function").calls, 0);
-        return;
-    }
-    run_on(1, "");
+    let _profiler = init().expect("set up");
+    let mut program = Program::new(0, "around");
+    let _ = MEASURED_ON.set([program.stream, program.context]);
+    program.burst(1);
+    // A call would end the process.
+    tell("host-function-calls abort");
+    run_in_host_functions(&mut program, 50, true);
+    assert_eq!(row("in a host function").calls, 0);
 }
 
-#[test]
+#[test(on = failing(1).keeps(0))]
 fn a_thread_that_is_refused_once_measures_again() {
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        let _profiler = init().expect("set up");
-        let mut program = Program::new(0, "refused");
-        simulator()
-            .run("fault cuEventRecord nth 1 return 800")
-            .expect("it is right");
-        program.burst(200);
-        let times = cuda("refused: burst");
-        let without = row("refused: burst").without_cuda;
-        assert_eq!((times.calls, without), (135, 65));
-        assert_eq!(summary().cuda.lost, [(CudaLoss::HostFunction, 65)]);
-        return;
-    }
-    let ran = run_on(1, "");
-    leaves_nothing("cuEventRecord", &ran);
+    let _profiler = init().expect("set up");
+    let mut program = Program::new(0, "refused");
+    tell("fault cuEventRecord nth 1 return 800");
+    program.burst(200);
+    let times = cuda("refused: burst");
+    let without = row("refused: burst").without_cuda;
+    assert_eq!((times.calls, without), (135, 65));
+    assert_eq!(summary().cuda.lost, [(CudaLoss::HostFunction, 65)]);
 }
 
-#[test]
+#[test(on = failing(6).keeps(0))]
 fn the_current_context_is_restored_if_setting_it_fails() {
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        let _profiler = init().expect("set up");
-        let mut wrong = Vec::new();
-        for using in 1..=6 {
-            let mut program = Program::new(using - 1, &format!("use {using}"));
-            // The events for the other context are made in that one, on this thread. The code may be that of
-            // an earlier failure although the context is current.
-            let script = format!("fault cuCtxSetCurrent nth {using} return 1 after");
-            simulator().run(&script).expect("it is right");
-            program.step();
-            let current: usize = made(|current| program.driver.cuCtxGetCurrent(current));
-            if current != program.context {
-                wrong.push(using);
-            }
-            simulator().run("clear-faults").expect("it is right");
+    let _profiler = init().expect("set up");
+    let mut wrong = Vec::new();
+    for using in 1..=6 {
+        let mut program = Program::new(using - 1, &format!("use {using}"));
+        // The events for the other context are made in that one, on this thread. The code may be that of
+        // an earlier failure although the context is current.
+        let script = format!("fault cuCtxSetCurrent nth {using} return 1 after");
+        tell(&script);
+        program.step();
+        let current: usize = made(|current| program.driver.cuCtxGetCurrent(current));
+        if current != program.context {
+            wrong.push(using);
         }
-        assert_eq!(
-            wrong, [0; 0],
-            "uses after which another context was current"
-        );
-        return;
+        tell("clear-faults");
     }
-    leaves_nothing("cuCtxSetCurrent", &run_on(6, ""));
+    assert_eq!(
+        wrong, [0; 0],
+        "uses after which another context was current"
+    );
 }
 
-#[test]
+#[test(on = failing(2).says_once("a CUDA context has failed").says(["719"]))]
 fn an_error_of_the_programs_own_work_reaches_the_program() {
-    if !measuring() {
-        return;
+    let _profiler = init().expect("set up");
+    let mut failing = Program::new(0, "failing");
+    let mut other = Program::new(1, "other");
+    assert_eq!(failing.driver.cuCtxSetCurrent(failing.context), 0);
+    failing.step();
+    tell("fault cuLaunchKernel nth 2 fail 719");
+    let stream = on(failing.stream, failing.context);
+    for _ in 0..20 {
+        let _scope = scope!("fails", stream = &stream);
+        failing.launch(failing.stream, 10_000);
     }
-    if is_child() {
-        let _profiler = init().expect("set up");
-        let mut failing = Program::new(0, "failing");
-        let mut other = Program::new(1, "other");
-        assert_eq!(failing.driver.cuCtxSetCurrent(failing.context), 0);
-        failing.step();
-        simulator()
-            .run("fault cuLaunchKernel nth 2 fail 719")
-            .expect("it is right");
-        let stream = on(failing.stream, failing.context);
-        for _ in 0..20 {
-            let _scope = scope!("fails", stream = &stream);
-            failing.launch(failing.stream, 10_000);
-        }
-        assert_eq!(
-            failing.driver.cuStreamSynchronize(failing.stream),
-            719,
-            "as without us"
-        );
-        for _ in 0..5 {
-            let _scope = scope!("after", stream = &stream);
-            assert_eq!(failing.driver.spin(failing.spin, 1, failing.stream), 719);
-        }
-        settle();
-        assert_eq!(row("fails").calls, 20);
-        assert_eq!(cuda("fails").calls + row("fails").without_cuda, 20);
-        assert_eq!((cuda("after").calls, row("after").without_cuda), (0, 5));
-        // Another context is still measured.
-        assert_eq!(other.driver.cuCtxSetCurrent(other.context), 0);
-        other.step();
-        let mut wrong = Vec::new();
-        assert_eq!(other.account(1, 0, &mut wrong), 0);
-        assert_eq!(wrong, [""; 0]);
-        return;
+    assert_eq!(
+        failing.driver.cuStreamSynchronize(failing.stream),
+        719,
+        "as without us"
+    );
+    for _ in 0..5 {
+        let _scope = scope!("after", stream = &stream);
+        assert_eq!(failing.driver.spin(failing.spin, 1, failing.stream), 719);
     }
-    let ran = run_on(2, "");
-    let said = ran.stderr.matches("a CUDA context has failed").count();
-    assert_eq!(said, 1, "{}", ran.stderr);
-    assert!(ran.stderr.contains("719"), "{}", ran.stderr);
+    settle();
+    assert_eq!(row("fails").calls, 20);
+    assert_eq!(cuda("fails").calls + row("fails").without_cuda, 20);
+    assert_eq!((cuda("after").calls, row("after").without_cuda), (0, 5));
+    // Another context is still measured.
+    assert_eq!(other.driver.cuCtxSetCurrent(other.context), 0);
+    other.step();
+    let mut wrong = Vec::new();
+    assert_eq!(other.account(1, 0, &mut wrong), 0);
+    assert_eq!(wrong, [""; 0]);
 }

@@ -8,7 +8,7 @@ use cudarc::driver::CudaStream;
 use profiler_runtime::cuda::{StreamFuture, with_stream};
 use profiler_runtime::{MeasureFuture, init, measure_execution_time, scope};
 use profiler_tests::gpu::{
-    Gpu, cuda, exact, is_here, name_of, on_a_thread, row, settle, simulator,
+    Gpu, cuda, driver, exact, finish, name_of, on_a_thread, row, simulator, started,
 };
 use profiler_tests::poll::{poll_once, run, yields};
 
@@ -38,7 +38,7 @@ async fn join(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
     }
 }
 
-#[test]
+#[test(on = driver())]
 fn an_async_function_on_the_stream_it_names() {
     #[measure_execution_time(name = "forward", stream = &stream)]
     async fn forward(gpu: &Gpu, stream: std::sync::Arc<CudaStream>) {
@@ -52,17 +52,11 @@ fn an_async_function_on_the_stream_it_names() {
         yields(2).await;
         gpu.spin(&gpu.context.default_stream(), 1_000);
     }
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     for _ in 0..3 {
         run(forward(&gpu, stream.clone()));
     }
-    gpu.context.synchronize().expect("nothing failed");
-    settle();
+    gpu.finish();
     let (forward, layer) = (cuda("forward"), cuda("layer"));
     assert_eq!((forward.calls, row("forward").futures), (3, 3));
     exact(forward.total_ns, 90_000.0);
@@ -71,11 +65,8 @@ fn an_async_function_on_the_stream_it_names() {
     exact(layer.total_ns, 0.0);
 }
 
-#[test]
+#[test(on = driver())]
 fn any_future_on_the_stream_it_is_given() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (given, current) = (gpu.stream(), gpu.stream());
@@ -93,8 +84,7 @@ fn any_future_on_the_stream_it_is_given() {
         inside.measure_execution_time("inherits")
     });
     on_a_thread(|| run(made));
-    gpu.context.synchronize().expect("nothing failed");
-    settle();
+    gpu.finish();
     let (given_times, inherits, inside) = (cuda("given"), cuda("inherits"), cuda("inside"));
     exact(given_times.total_ns, 11_000.0);
     assert_eq!(given_times.streams, [name_of(&given)]);
@@ -107,14 +97,9 @@ fn any_future_on_the_stream_it_is_given() {
     );
 }
 
-#[test]
+#[test(on = driver())]
 fn joined_futures_count_once_in_what_they_are_part_of() {
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     let both = async {
         gpu.spin(&stream, 8_000);
         // On the stream: 10 of the one, 20 of the other, 5 of the one, 7 of the other.
@@ -124,8 +109,7 @@ fn joined_futures_count_once_in_what_they_are_part_of() {
         gpu.spin(&stream, 9_000);
     };
     run(both.measure_execution_time("both").stream(&stream));
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     let (both, one, other) = (cuda("both"), cuda("one"), cuda("other"));
     exact(one.total_ns, 35_000.0);
     exact(one.self_ns, 35_000.0);
@@ -134,14 +118,9 @@ fn joined_futures_count_once_in_what_they_are_part_of() {
     exact(both.self_ns, 17_000.0);
 }
 
-#[test]
+#[test(on = driver())]
 fn a_future_that_waits_beside_a_scope_counts_once_in_what_is_around_both() {
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     {
         let _around = scope!("around", stream = &stream);
         gpu.spin(&stream, 8_000);
@@ -154,22 +133,16 @@ fn a_future_that_waits_beside_a_scope_counts_once_in_what_is_around_both() {
         }
         assert!(poll_once(future.as_mut()).is_ready());
     }
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     exact(cuda("future").total_ns, 35_000.0);
     exact(cuda("beside").total_ns, 20_000.0);
     exact(cuda("around").total_ns, 43_000.0);
     exact(cuda("around").self_ns, 8_000.0);
 }
 
-#[test]
+#[test(on = driver())]
 fn a_future_that_moves_between_threads_stays_on_its_stream() {
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     for _ in 0..10 {
         let lengths = [1_000, 2_000, 3_000, 4_000];
         let moves = async {
@@ -187,8 +160,7 @@ fn a_future_that_moves_between_threads_stays_on_its_stream() {
             is_done = on_a_thread(|| poll_once(future.as_mut()).is_ready());
         }
     }
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     let (moves, piece) = (cuda("moves"), cuda("piece"));
     assert_eq!((moves.calls, piece.calls), (10, 40));
     exact(moves.total_ns, 100_000.0);
@@ -196,12 +168,9 @@ fn a_future_that_moves_between_threads_stays_on_its_stream() {
     exact(piece.total_ns, 100_000.0);
 }
 
-#[test]
+#[test(on = driver())]
 fn what_ended_on_another_thread_is_no_own_time() {
     const ROUNDS: u64 = 2_000;
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (stream, simulator) = (gpu.stream(), simulator());
@@ -232,21 +201,15 @@ fn what_ended_on_another_thread_is_no_own_time() {
         drop(to_end);
         other.join().expect("nothing failed");
     });
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     assert_eq!(cuda("part").calls, ROUNDS);
     assert_eq!(cuda("around").calls, ROUNDS);
     assert!(cuda("around").self_ns < 500.0, "{:?}", cuda("around"));
 }
 
-#[test]
+#[test(on = driver())]
 fn one_that_is_dropped_midway_ends_there() {
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     {
         let dropped = launch(&gpu, &stream, &[30_000, 40_000]).measure_execution_time("dropped");
         let mut dropped = pin!(dropped.stream(&stream));
@@ -257,8 +220,7 @@ fn one_that_is_dropped_midway_ends_there() {
             .measure_execution_time("never polled")
             .stream(&stream),
     );
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     assert_eq!(
         (cuda("dropped").calls, row("dropped").dropped_futures),
         (1, 1)

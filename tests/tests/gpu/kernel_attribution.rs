@@ -4,32 +4,29 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaGraph, CudaSlice, CudaStream};
 use profiler_runtime::{MeasureFuture, Trace, init, scope};
-use profiler_simulated_driver::Installation;
-use profiler_tests::gpu::{checked, cupti_of_driver, is_child, on_driver, on_threads};
-use profiler_tests::{measuring, poll};
+use profiler_tests::gpu::{OnDriver, cupti_of_driver, driver, on_threads};
+use profiler_tests::poll;
 
 use crate::support::kernels::{Program, Work, assert_scopes, assert_times, found};
 
 /// Larger than any copy or fill.
 const BYTES: usize = 1 << 20;
 
-/// Runs the test in a process with the simulated CUPTI of each release, whose records have different layouts.
-fn is_here_with_cupti(releases: &[&str]) -> bool {
-    if !is_child() && measuring() {
-        for release in releases {
-            let ran = checked(on_driver(
-                |folder| Installation::new(folder).cupti_release(release),
-                // The records are then on one time line with the scopes.
-                "clock real",
-                cupti_of_driver,
-            ));
-            let cupti = ran.report.cupti;
-            assert!(!cupti.subscribed, "{release}: {cupti:?}");
-            assert_eq!((cupti.callbacks_enabled, cupti.kinds_enabled), (0, vec![]));
-            assert_eq!(ran.report.calls.get("cuptiFinalize"), None);
-        }
-    }
-    is_child()
+/// Runs the test with the simulated CUPTI of each release, whose records have different layouts.
+fn with_cupti<const N: usize>(releases: [&'static str; N]) -> OnDriver {
+    // The records are then on one time line with the scopes.
+    let driver = driver().script("clock real").set_up(cupti_of_driver);
+    let driver = driver.each(releases, |driver, release| {
+        let release = *release;
+        driver.installed(move |of| of.cupti_release(release))
+    });
+    driver.then(|ran| {
+        let (cupti, told) = (&ran.report.cupti, &ran.told);
+        assert!(!cupti.subscribed, "{told}: {cupti:?}");
+        let enabled = (cupti.callbacks_enabled, cupti.kinds_enabled.len());
+        assert_eq!(enabled, (0, 0), "{told}");
+        assert_eq!(ran.report.calls.get("cuptiFinalize"), None, "{told}");
+    })
 }
 
 fn assert_complete(trace: &Trace) {
@@ -104,11 +101,8 @@ impl<'p> Lane<'p> {
     }
 }
 
-#[test]
+#[test(on = with_cupti(["11.8", "12.4", "12.8", "13.0", "13.5"]))]
 fn threads_streams_graphs_and_copies_in_nested_scopes_are_told_apart() {
-    if !is_here_with_cupti(&["11.8", "12.4", "12.8", "13.0", "13.5"]) {
-        return;
-    }
     let _profiler = init().expect("set up");
     let program = Program::new();
     let trace = program.record(|program| {
@@ -131,11 +125,8 @@ fn threads_streams_graphs_and_copies_in_nested_scopes_are_told_apart() {
     assert_times(&found);
 }
 
-#[test]
+#[test(on = with_cupti(["12.8"]))]
 fn a_future_that_moves_between_threads_has_the_kernels_of_all_its_polls() {
-    if !is_here_with_cupti(&["12.8"]) {
-        return;
-    }
     let _profiler = init().expect("set up");
     let program = Program::new();
     let stream = program.gpu.stream();
@@ -177,11 +168,8 @@ fn a_future_that_moves_between_threads_has_the_kernels_of_all_its_polls() {
     assert_times(&found);
 }
 
-#[test]
+#[test(on = with_cupti(["12.8", "13.0"]))]
 fn each_replay_of_a_graph_stands_under_the_scope_that_replayed_it() {
-    if !is_here_with_cupti(&["12.8", "13.0"]) {
-        return;
-    }
     let _profiler = init().expect("set up");
     let program = Program::new();
     let stream = program.gpu.stream();
@@ -205,11 +193,8 @@ fn each_replay_of_a_graph_stands_under_the_scope_that_replayed_it() {
     assert_times(&found);
 }
 
-#[test]
+#[test(on = with_cupti(["12.8"]))]
 fn the_second_window_of_a_process_is_as_complete_as_the_first() {
-    if !is_here_with_cupti(&["12.8"]) {
-        return;
-    }
     let _profiler = init().expect("set up");
     let mut all = Vec::new();
     let (program, stream);

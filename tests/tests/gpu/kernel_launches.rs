@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtrMut, result};
 use profiler_runtime::report::ScopeKernels;
 use profiler_runtime::{Trace, init, scope};
-use profiler_tests::gpu::{is_here_with_kernels, simulator};
+use profiler_tests::gpu::{driver, simulator};
 
 use crate::support::kernels::{Program, assert_scopes, found};
 
@@ -41,11 +41,8 @@ fn copy_and_fill_nothing(stream: &Arc<CudaStream>, memory: &mut CudaSlice<u8>) {
     }
 }
 
-#[test]
+#[test(on = driver().kernels())]
 fn graphs_without_nodes_and_copies_of_no_bytes_are_not_missing() {
-    if !is_here_with_kernels("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let program = Program::new();
     let streams = [(); 2].map(|()| program.gpu.stream());
@@ -78,11 +75,8 @@ fn graphs_without_nodes_and_copies_of_no_bytes_are_not_missing() {
     assert_scopes(&all, &program);
 }
 
-#[test]
+#[test(on = driver().kernels())]
 fn an_empty_graph_that_ends_a_scope_has_finished_with_it() {
-    if !is_here_with_kernels("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let program = Program::new();
     let stream = program.gpu.stream();
@@ -103,11 +97,8 @@ fn an_empty_graph_that_ends_a_scope_has_finished_with_it() {
     assert_scopes(&found(&trace), &program);
 }
 
-#[test]
+#[test(on = driver().kernels())]
 fn a_call_of_the_runtime_that_makes_several_of_the_driver_is_one_launch() {
-    if !is_here_with_kernels("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let program = Program::new();
     let stream = program.gpu.stream();

@@ -1,28 +1,13 @@
 //! If CUPTI cannot record, or loses something, windows say so, and everything else is measured.
 
-use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 
 use profiler_runtime::cuda::{KernelStatus, kernel_status};
 use profiler_runtime::session::{Event, LostWork};
 use profiler_runtime::{Profile, Trace, init, scope};
-use profiler_simulated_driver::Installation;
-use profiler_tests::gpu::{
-    self, Gpu, checked, cupti_of_driver, is_child, kernels, on_driver, on_the_driver_with,
-    simulator,
-};
-
-const PATIENCE: Duration = Duration::from_secs(20);
+use profiler_tests::gpu::{self, Gpu, OnDriver, cupti_of_driver, driver, simulator};
+use profiler_tests::stop;
 const KERNELS: u64 = 20;
-
-/// Runs the test again with a driver that has run `script`.
-fn is_here(script: &str, set_up: impl FnOnce(&mut Command)) -> bool {
-    if !is_child() && profiler_tests::measuring() {
-        checked(on_the_driver_with(script, set_up));
-    }
-    is_child()
-}
 
 /// Records a window with some kernels in one scope.
 fn window() -> Arc<Trace> {
@@ -37,8 +22,7 @@ fn window() -> Arc<Trace> {
         }
     }
     gpu.context.synchronize().expect("nothing failed");
-    profile.stop();
-    assert!(profile.wait(PATIENCE));
+    stop(&profile);
     let trace = profile.trace().expect("a trace");
     // Whatever happens to the kernels, the scope has its GPU time.
     let scope = trace.events().find(|event| event.name() == "scope");
@@ -53,15 +37,8 @@ fn kernels_in_scope(trace: &Trace) -> u64 {
     kernels.count() as u64
 }
 
-#[test]
+#[test(on = driver().kernels().env("PROFILER_CUPTI_LIBRARY", "/no/such/libcupti.so.12"))]
 fn a_library_that_is_not_there_is_reported() {
-    let set_up = |command: &mut Command| {
-        kernels(command);
-        command.env("PROFILER_CUPTI_LIBRARY", "/no/such/libcupti.so.12");
-    };
-    if !is_here("", set_up) {
-        return;
-    }
     let _profiler = init().expect("set up");
     let trace = window();
     let reason = trace.no_kernels_reason().expect("a reason");
@@ -73,23 +50,17 @@ fn a_library_that_is_not_there_is_reported() {
     assert_eq!(kernels_in_scope(&trace), 0);
 }
 
-#[test]
+/// With a request for kernels there is a warning, and without one there is none.
+fn held_by_a_tool() -> OnDriver {
+    let held = driver()
+        .installed(|of| of.cupti_release("13.0"))
+        .script("cupti holder Nsight Systems");
+    let unasked = held.clone().set_up(cupti_of_driver).warnings(0);
+    held.kernels().warnings(1).and(unasked)
+}
+
+#[test(on = held_by_a_tool())]
 fn a_tool_that_has_cupti_is_named() {
-    if !is_child() && profiler_tests::measuring() {
-        let newer = |folder: &std::path::Path| Installation::new(folder).cupti_release("13.0");
-        let ran = checked(on_driver(newer, "cupti holder Nsight Systems", kernels));
-        assert_eq!(ran.warnings(), 1, "{}", ran.stderr);
-        // Without a request there is no warning.
-        let ran = checked(on_driver(
-            newer,
-            "cupti holder Nsight Systems",
-            cupti_of_driver,
-        ));
-        assert_eq!(ran.warnings(), 0, "{}", ran.stderr);
-    }
-    if !is_child() {
-        return;
-    }
     let _profiler = init().expect("set up");
     let trace = window();
     let tool = Some("Nsight Systems".to_owned());
@@ -98,11 +69,8 @@ fn a_tool_that_has_cupti_is_named() {
     assert!(reason.contains("(Nsight Systems)"), "{reason}");
 }
 
-#[test]
+#[test(on = driver().script("fault cuptiActivityEnable always return 35").kernels())]
 fn a_refused_call_is_reported_with_its_code() {
-    if !is_here("fault cuptiActivityEnable always return 35", kernels) {
-        return;
-    }
     let _profiler = init().expect("set up");
     let trace = window();
     let reason = trace.no_kernels_reason().expect("a reason");
@@ -114,16 +82,8 @@ fn a_refused_call_is_reported_with_its_code() {
     assert!(!report.cupti.subscribed, "other tools can use it");
 }
 
-#[test]
+#[test(on = driver().installed(|of| of.without("cuptiActivityFlushAll")).kernels())]
 fn a_library_without_a_function_is_too_old() {
-    if !is_child() && profiler_tests::measuring() {
-        let older =
-            |folder: &std::path::Path| Installation::new(folder).without("cuptiActivityFlushAll");
-        checked(on_driver(older, "", kernels));
-    }
-    if !is_child() {
-        return;
-    }
     let _profiler = init().expect("set up");
     let trace = window();
     let status = kernel_status();
@@ -134,50 +94,43 @@ fn a_library_without_a_function_is_too_old() {
     assert!(!trace.has_kernels());
 }
 
-#[test]
+fn each_release() -> OnDriver {
+    driver().each(
+        ["11.8", "12.0", "12.4", "12.9", "13.0", "13.5"],
+        |driver, release| {
+            let release = *release;
+            driver
+                .installed(move |of| of.cupti_release(release))
+                .kernels()
+        },
+    )
+}
+
+#[test(on = each_release())]
 fn each_release_of_cupti_is_read() {
-    for release in ["11.8", "12.0", "12.4", "12.9", "13.0", "13.5"] {
-        if !is_child() && profiler_tests::measuring() {
-            let of = |folder: &std::path::Path| Installation::new(folder).cupti_release(release);
-            let ran = checked(on_driver(of, "", kernels));
-            assert!(!ran.report.cupti.subscribed, "{release}");
-        }
-    }
-    if !is_child() {
-        return;
-    }
     let _profiler = init().expect("set up");
     let trace = window();
     assert_eq!(kernels_in_scope(&trace), KERNELS, "{}", kernel_status());
     assert_eq!(trace.lost_work(), LostWork::default());
 }
 
-#[test]
+#[test(on = driver().script("cupti record nth 3 drop").kernels())]
 fn records_that_are_dropped_are_counted() {
-    if !is_here("cupti record nth 3 drop", kernels) {
-        return;
-    }
     let _profiler = init().expect("set up");
     let lost = window().lost_work();
     assert_eq!((lost.dropped, lost.incomplete), (1, 1));
 }
 
-#[test]
+#[test(on = driver().script("cupti record nth 3 untimed").kernels())]
 fn kernels_without_times_are_counted_and_there() {
-    if !is_here("cupti record nth 3 untimed", kernels) {
-        return;
-    }
     let _profiler = init().expect("set up");
     let trace = window();
     assert_eq!(trace.lost_work().without_time, 1);
     assert_eq!(kernels_in_scope(&trace), KERNELS);
 }
 
-#[test]
+#[test(on = driver().script("cupti keep-buffers 1").kernels())]
 fn buffers_that_never_return_are_counted() {
-    if !is_here("cupti keep-buffers 1", kernels) {
-        return;
-    }
     let _profiler = init().expect("set up");
     let trace = window();
     let lost = trace.lost_work();
@@ -185,23 +138,16 @@ fn buffers_that_never_return_are_counted() {
     assert_eq!(kernels_in_scope(&trace) + lost.incomplete, KERNELS);
 }
 
-#[test]
+#[test(on = driver().script("cupti early-records on; cupti record every 2 after-unknown").kernels())]
 fn records_may_come_before_the_call_has_returned_and_beside_unknown_ones() {
-    let script = "cupti early-records on\ncupti record every 2 after-unknown";
-    if !is_here(script, kernels) {
-        return;
-    }
     let _profiler = init().expect("set up");
     let trace = window();
     assert_eq!(kernels_in_scope(&trace), KERNELS);
     assert_eq!(trace.lost_work(), LostWork::default());
 }
 
-#[test]
+#[test(on = driver().script("cupti callbacks after-unsubscribe").kernels())]
 fn callbacks_after_the_end_do_no_harm() {
-    if !is_here("cupti callbacks after-unsubscribe", kernels) {
-        return;
-    }
     let _profiler = init().expect("set up");
     for _ in 0..2 {
         let trace = window();

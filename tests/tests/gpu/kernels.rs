@@ -1,17 +1,15 @@
 //! Windows have the kernels, copies and fills inside of each scope, by name, as CUPTI records them.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use profiler_runtime::cuda::{KernelStatus, kernel_status};
 use profiler_runtime::report::SliceKind;
 use profiler_runtime::session::ProfileBuilder;
 use profiler_runtime::{Activity, MeasureFuture, Profile, Trace, init, scope};
 use profiler_simulated_driver::ActivityKind;
-use profiler_tests::gpu::{Gpu, is_here_with_kernels, on_threads, simulator};
+use profiler_tests::gpu::{Gpu, driver, on_threads, simulator, started};
 use profiler_tests::poll;
-
-const PATIENCE: Duration = Duration::from_secs(20);
+use profiler_tests::stop;
 
 /// A kernel, a copy or a fill.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +80,7 @@ fn in_scope(name: &str, ns: i64) -> (Option<String>, i64) {
 
 /// Starts a session. The clock of the device stands still until it is waited for: what is launched from now on runs after
 /// the window has opened.
-fn started(builder: ProfileBuilder) -> Profile {
+fn begun(builder: ProfileBuilder) -> Profile {
     let profile = builder.start().expect("started");
     simulator()
         .advance(1_000_000_000)
@@ -92,20 +90,14 @@ fn started(builder: ProfileBuilder) -> Profile {
 
 /// Ends a session and returns its window.
 fn window(profile: &Profile) -> std::sync::Arc<Trace> {
-    profile.stop();
-    assert!(profile.wait(PATIENCE));
+    stop(profile);
     profile.trace().expect("a trace")
 }
 
-#[test]
+#[test(on = driver().kernels())]
 fn each_kernel_stands_under_the_innermost_scope_that_launched_it() {
-    if !is_here_with_kernels("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
-    let profile = started(Profile::builder());
+    let (_profiler, gpu, stream) = started();
+    let profile = begun(Profile::builder());
     gpu.spin(&stream, 1_000);
     {
         let _outer = scope!("outer", stream = &stream);
@@ -141,14 +133,11 @@ fn each_kernel_stands_under_the_innermost_scope_that_launched_it() {
     ));
 }
 
-#[test]
+#[test(on = driver().kernels())]
 fn kernels_of_threads_and_streams_stand_under_the_scopes_of_their_threads() {
-    if !is_here_with_kernels("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
-    let profile = started(Profile::builder());
+    let profile = begun(Profile::builder());
     on_threads(1..=4_u64, |thread| {
         gpu.context.bind_to_thread().expect("a context");
         let stream = gpu.stream();
@@ -167,15 +156,10 @@ fn kernels_of_threads_and_streams_stand_under_the_scopes_of_their_threads() {
     }
 }
 
-#[test]
+#[test(on = driver().kernels())]
 fn a_kernel_that_a_poll_launches_stands_under_the_future() {
-    if !is_here_with_kernels("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
-    let profile = started(Profile::builder());
+    let (_profiler, gpu, stream) = started();
+    let profile = begun(Profile::builder());
     let task = async {
         gpu.spin(&stream, 1_000);
         let _inside = scope!("inside", stream = &stream);
@@ -191,18 +175,13 @@ fn a_kernel_that_a_poll_launches_stands_under_the_future() {
     );
 }
 
-#[test]
+#[test(on = driver().kernels())]
 fn windows_have_the_work_that_was_launched_in_them() {
-    if !is_here_with_kernels("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     for round in 1..=3 {
         // Outside of windows nothing is recorded.
         gpu.spin(&stream, 100);
-        let profile = started(Profile::builder());
+        let profile = begun(Profile::builder());
         let scope = scope!("window", stream = &stream);
         gpu.spin(&stream, 1_000 * round);
         drop(scope);
@@ -213,15 +192,10 @@ fn windows_have_the_work_that_was_launched_in_them() {
     }
 }
 
-#[test]
+#[test(on = driver().kernels())]
 fn a_session_without_gpu_times_or_kernels_does_not_use_cupti() {
-    if !is_here_with_kernels("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
-    let profile = started(Profile::builder().activities([Activity::Cpu]));
+    let (_profiler, gpu, stream) = started();
+    let profile = begun(Profile::builder().activities([Activity::Cpu]));
     gpu.spin(&stream, 1_000);
     gpu.context.synchronize().expect("nothing failed");
     let trace = window(&profile);

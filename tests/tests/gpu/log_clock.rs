@@ -5,17 +5,15 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use crate::support::captures::{begin, end};
 use cudarc::driver::CudaStream;
 use cudarc::driver::sys::CUgraphInstantiate_flags;
-use cudarc::driver::sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
 use profiler_runtime::report::{DropReason, TimeSource};
 use profiler_runtime::{TracingLogger, init, scope, summary};
-use profiler_tests::gpu;
 use profiler_tests::gpu::{
-    Gpu, cuda, exact, is_here, on_a_thread, on_the_driver_with, on_threads, row, settle, simulator,
+    Gpu, cuda, driver, exact, finish, on_a_thread, on_threads, row, settle, simulator, started,
 };
 use profiler_tests::kept::Kept;
-use profiler_tests::measuring;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
@@ -27,9 +25,7 @@ fn call(gpu: &Gpu, stream: &CudaStream, name: &str, ns: u64, log: &Arc<Kept>) {
 
 /// One that has none, since it is captured; as a replay it would.
 fn captured_call(gpu: &Gpu, stream: &Arc<CudaStream>, name: &str, log: &Arc<Kept>) {
-    stream
-        .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
-        .expect("it may capture");
+    begin(stream);
     call(gpu, stream, name, 1_000, log);
     let graph = stream.end_capture(CUgraphInstantiate_flags(0));
     drop(graph.expect("the capture is valid"));
@@ -43,11 +39,8 @@ fn dropped(reason: DropReason) -> u64 {
         .map_or(0, |(_, count)| *count)
 }
 
-#[test]
+#[test(on = driver())]
 fn a_name_with_gpu_times_is_logged_by_them() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (stream, kept) = (gpu.stream(), Arc::<Kept>::default());
@@ -64,8 +57,7 @@ fn a_name_with_gpu_times_is_logged_by_them() {
         let _scope = scope!("closure", stream = &stream, log = closure);
         gpu.spin(&stream, microseconds * 2_000);
     }
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     let kept = kept.of("kept");
     assert_eq!(kept.len(), 20);
     for (got, microseconds) in kept.iter().zip(1..) {
@@ -88,11 +80,8 @@ fn a_name_with_gpu_times_is_logged_by_them() {
     );
 }
 
-#[test]
+#[test(on = driver())]
 fn calls_without_a_gpu_time_leave_a_gap() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (stream, kept) = (gpu.stream(), Arc::<Kept>::default());
@@ -106,8 +95,7 @@ fn calls_without_a_gpu_time_leave_a_gap() {
     // One whose very first call has none is a name of the GPU all the same: it was on a stream.
     captured_call(&gpu, &stream, "first is missing", &kept);
     call(&gpu, &stream, "first is missing", 6_000, &kept);
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     assert_eq!(kept.steps("gaps"), [0, 1, 3, 4, 5, 7, 8, 9, 11]);
     assert_eq!(kept.steps("first is missing"), [1]);
     for got in kept.all() {
@@ -127,11 +115,8 @@ fn calls_without_a_gpu_time_leave_a_gap() {
     );
 }
 
-#[test]
+#[test(on = driver())]
 fn a_name_that_began_on_the_cpu_stays_there() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (stream, kept) = (gpu.stream(), Arc::<Kept>::default());
@@ -143,8 +128,7 @@ fn a_name_that_began_on_the_cpu_stays_there() {
     settle();
     assert_eq!(row("began on the cpu").source, TimeSource::Cpu);
     (0..3).for_each(|_| call(&gpu, &stream, "began on the cpu", 5_000_000_000, &kept));
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     on_cpu(kept.clone());
     settle();
     let got = kept.of("began on the cpu");
@@ -160,22 +144,17 @@ fn a_name_that_began_on_the_cpu_stays_there() {
     assert_eq!(summary().dropped, []);
 }
 
-#[test]
+#[test(on = driver())]
 fn a_name_of_the_gpu_drops_what_ran_without_a_context() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (stream, kept) = (gpu.stream(), Arc::<Kept>::default());
     call(&gpu, &stream, "both", 7_000, &kept);
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     on_a_thread(|| drop(scope!("both", log = kept.clone())));
     settle();
     call(&gpu, &stream, "both", 8_000, &kept);
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     let values: Vec<f64> = kept.of("both").iter().map(|got| got.value * 1e6).collect();
     assert_eq!(values.len(), 2, "{values:?}");
     exact(values[0], 7_000.0);
@@ -184,13 +163,10 @@ fn a_name_of_the_gpu_drops_what_ran_without_a_context() {
     assert_eq!(kept.steps("both"), [0, 2]);
 }
 
-#[test]
+#[test(on = driver())]
 fn steps_are_gap_free_across_threads() {
     const THREADS: usize = 6;
     const CALLS: usize = 200;
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (streams, kept) = ([(); THREADS].map(|()| gpu.stream()), Arc::<Kept>::default());
@@ -204,8 +180,7 @@ fn steps_are_gap_free_across_threads() {
             }
         }
     });
-    gpu.context.synchronize().expect("nothing failed");
-    settle();
+    gpu.finish();
     let expected: Vec<u64> = (0..(THREADS * CALLS) as u64).collect();
     assert_eq!(kept.steps("steps"), expected);
     assert_eq!(summary().dropped, []);
@@ -239,23 +214,17 @@ impl Visit for Fields {
     fn record_debug(&mut self, _: &Field, _: &dyn fmt::Debug) {}
 }
 
-#[test]
+#[test(on = driver())]
 fn the_tracing_logger_has_both_times() {
-    if !is_here("") {
-        return;
-    }
     let events = Events::default();
     let subscriber = tracing_subscriber::registry().with(events.clone());
     tracing::subscriber::set_global_default(subscriber).expect("the first");
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     for microseconds in 1..=3 {
         let _scope = scope!("traced", stream = &stream, log = TracingLogger);
         gpu.spin(&stream, microseconds * 10_000);
     }
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     let events = events.0.lock().unwrap_or_else(PoisonError::into_inner);
     assert_eq!(events.len(), 3);
     for (event, tens) in events.iter().zip(1..) {
@@ -272,34 +241,19 @@ fn the_tracing_logger_has_both_times() {
     }
 }
 
-#[test]
-fn a_gpu_time_begins_where_it_is_said_to() {
-    if is_here("clock real") {
-        gpu_times_begin_where_they_are_said_to();
-    }
-}
-
-#[test]
-fn a_gpu_time_of_a_clock_that_drifts_begins_where_it_is_said_to() {
-    if is_here("clock real; clock-drift-ppm 90") {
-        gpu_times_begin_where_they_are_said_to();
-    }
-}
-
+#[test(on = driver().script("clock real").scripts(["", "clock-drift-ppm 90"]))]
 fn gpu_times_begin_where_they_are_said_to() {
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (stream, kept) = (gpu.stream(), Arc::<Kept>::default());
     // The first times are read before the time line is known.
     call(&gpu, &stream, "warm up", 100_000, &kept);
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     for _ in 0..50 {
         call(&gpu, &stream, "placed", 200_000, &kept);
         std::thread::sleep(Duration::from_millis(20));
     }
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     let simulator = simulator();
     let report = simulator.report().expect("a report");
     let on_stream = report
@@ -341,32 +295,20 @@ fn gpu_times_begin_where_they_are_said_to() {
     }
 }
 
-#[test]
+#[test(on = driver().keeps_events())]
 fn each_replay_is_logged_as_a_step_of_its_own() {
-    if !gpu::is_child() {
-        if measuring() {
-            on_the_driver_with("", |_| {});
-        }
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (stream, kept) = (gpu.stream(), Arc::<Kept>::default());
-    stream
-        .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
-        .expect("it may capture");
+    begin(&stream);
     {
         let _scope = scope!("replayed", stream = &stream, log = kept.clone(), cuda_graph);
         gpu.spin(&stream, 30_000);
     }
-    let graph = stream.end_capture(CUgraphInstantiate_flags(0));
-    let graph = graph
-        .expect("the capture is valid")
-        .expect("it captured something");
+    let graph = end(&stream);
     for _ in 0..5 {
         graph.launch().expect("nothing failed");
-        stream.synchronize().expect("nothing failed");
-        settle();
+        finish(&stream);
     }
     let got = kept.of("replayed");
     assert_eq!(got.len(), 5, "{got:?}");

@@ -4,35 +4,21 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{env, fs, thread};
 
-use profiler_runtime::{init, scope, summary};
-use profiler_tests::gpu::{Gpu, is_child, on_the_driver_with, settle, simulator};
-use profiler_tests::measuring;
+use crate::support::samples::sampled;
+use profiler_runtime::{scope, summary};
+use profiler_tests::gpu::{finish, simulator, started};
 
 const SECOND: u64 = 1_000_000_000;
 
-#[test]
+#[test(on = sampled())]
 fn names_have_gpu_times_and_energy_and_devices_their_sensors() {
-    if !measuring() {
-        return;
-    }
-    if !is_child() {
-        on_the_driver_with("", |command| {
-            command
-                .env("PROFILER_NVML_LIBRARY", "libcuda.so.1")
-                .env("PROFILER_GPU_SAMPLES", "100ms");
-        });
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let device = Gpu::new(0);
-    let stream = device.stream();
+    let (_profiler, device, stream) = started();
     for _ in 0..2 {
         {
             let _scope = scope!("prometheus: spin", stream = &stream);
             device.spin(&stream, 2 * SECOND);
         }
-        stream.synchronize().expect("nothing failed");
-        settle();
+        finish(&stream);
         simulator().advance(SECOND).expect("the clock is virtual");
     }
     let samples = || summary().gpus.first().map_or(0, |gpu| gpu.samples);

@@ -8,8 +8,7 @@ use crate::raw::{Driver, NON_BLOCKING};
 use profiler_runtime::cuda::Stream;
 use profiler_runtime::report::{EdgeTimes, Summary};
 use profiler_runtime::{builder, scope, summary};
-use profiler_tests::gpu::{is_child, on_the_driver_with_legacy_stream, settle, simulator};
-use profiler_tests::measuring;
+use profiler_tests::gpu::{Ran, driver, settle, simulator};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
@@ -454,46 +453,42 @@ impl<'a> Program<'a> {
     }
 }
 
-#[test]
+fn captures_are_valid(ran: &Ran) {
+    assert_eq!(ran.report.captures_invalidated, 0);
+}
+
+#[test(on = driver().legacy_stream().then(captures_are_valid))]
 fn random_programs_match_a_model() {
     check_random_programs(false);
 }
 
-#[test]
+#[test(on = driver().legacy_stream().then(captures_are_valid))]
 fn the_call_tree_of_random_programs_matches_a_model() {
     check_random_programs(true);
 }
 
 fn check_random_programs(has_tree: bool) {
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        let profiler = builder().callers(has_tree).init();
-        let _profiler = profiler.expect("set up");
-        let user = User::new();
-        let config = ProptestConfig {
-            cases: 100,
-            failure_persistence: None,
-            ..ProptestConfig::default()
-        };
-        let programs = prop::collection::vec(step(), 1..120);
-        let checked = TestRunner::new(config).run(&programs, |steps| {
-            let mut program = Program::new(&user);
-            for step in steps {
-                program.take(step);
-            }
-            program.compare(has_tree)
-        });
-        if let Err(failure) = checked {
-            panic!("{failure}");
+    let profiler = builder().callers(has_tree).init();
+    let _profiler = profiler.expect("set up");
+    let user = User::new();
+    let config = ProptestConfig {
+        cases: 100,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let programs = prop::collection::vec(step(), 1..120);
+    let checked = TestRunner::new(config).run(&programs, |steps| {
+        let mut program = Program::new(&user);
+        for step in steps {
+            program.take(step);
         }
-        let health = summary().cuda;
-        let rows: u64 = summary().rows.iter().map(|row| row.without_cuda).sum();
-        let lost: u64 = health.lost.iter().map(|(_, count)| count).sum();
-        assert_eq!((health.in_flight, lost), (0, rows));
-        return;
+        program.compare(has_tree)
+    });
+    if let Err(failure) = checked {
+        panic!("{failure}");
     }
-    let ran = on_the_driver_with_legacy_stream("");
-    assert_eq!(ran.report.captures_invalidated, 0);
+    let health = summary().cuda;
+    let rows: u64 = summary().rows.iter().map(|row| row.without_cuda).sum();
+    let lost: u64 = health.lost.iter().map(|(_, count)| count).sum();
+    assert_eq!((health.in_flight, lost), (0, rows));
 }

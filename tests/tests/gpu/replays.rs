@@ -3,37 +3,25 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::support::captures::{MODES, end, nodes, spoiled};
+use crate::support::captures::{MODES, begin, end, nodes, spoiled};
 use cudarc::driver::sys::CUstreamCaptureMode::{
     CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED,
 };
 use cudarc::driver::{CudaGraph, CudaStream};
 use profiler_runtime::cuda::CudaLoss;
-use profiler_runtime::{init, measure_execution_time, scope, summary};
-use profiler_tests::gpu;
+use profiler_runtime::{measure_execution_time, scope, summary};
 use profiler_tests::gpu::{
-    Gpu, cuda, exact, is_here, lost, on_the_driver_with, row, settle, simulator,
+    Gpu, OnDriver, cuda, driver, exact, finish, lost, row, settle, simulator, started,
 };
-use profiler_tests::measuring;
 
-/// Runs a test whose graphs keep the events of `scopes` scopes to the end.
-fn is_here_with_graphs(scopes: u64) -> bool {
-    if !gpu::is_child() && measuring() {
-        let ran = on_the_driver_with("", |_| {});
-        assert_eq!(ran.report.misuses, []);
-        assert_eq!(ran.report.alive.events, 2 * scopes);
-    }
-    gpu::is_child()
+/// The graphs of the test keep the events of `scopes` scopes to the end.
+fn with_graphs(scopes: u64) -> OnDriver {
+    driver().keeps(2 * scopes)
 }
 
-#[test]
+#[test(on = with_graphs(3))]
 fn each_replay_of_what_was_captured_on_purpose_is_measured() {
-    if !is_here_with_graphs(3) {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     for (round, mode) in MODES.into_iter().enumerate() {
         stream.begin_capture(mode).expect("it may capture");
         {
@@ -51,8 +39,7 @@ fn each_replay_of_what_was_captured_on_purpose_is_measured() {
         );
         for replay in 1..=5 {
             graph.launch().expect("nothing failed");
-            stream.synchronize().expect("nothing failed");
-            settle();
+            finish(&stream);
             let times = cuda(&format!("replayed {round}"));
             assert_eq!(times.calls, replay);
             exact(times.total_ns, 30_000.0 * replay as f64);
@@ -69,7 +56,7 @@ fn each_replay_of_what_was_captured_on_purpose_is_measured() {
     assert_eq!(spoiled(), 0);
 }
 
-#[test]
+#[test(on = with_graphs(3 + 1))]
 fn a_replay_of_a_recursive_call_is_in_the_total_once() {
     #[measure_execution_time(name = "recursive", stream = stream, cuda_graph)]
     fn recursive(gpu: &Gpu, stream: &Arc<CudaStream>, depth: u64) {
@@ -78,12 +65,7 @@ fn a_replay_of_a_recursive_call_is_in_the_total_once() {
             recursive(gpu, stream, depth - 1);
         }
     }
-    if !is_here_with_graphs(3 + 1) {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     let capture = |depth| {
         let mode = CU_STREAM_CAPTURE_MODE_RELAXED;
         stream.begin_capture(mode).expect("it may capture");
@@ -98,8 +80,7 @@ fn a_replay_of_a_recursive_call_is_in_the_total_once() {
     };
     for (graph, scopes, total) in [(&graph, 3, 30_000.0), (&inside, 4, 40_000.0)] {
         graph.launch().expect("nothing failed");
-        stream.synchronize().expect("nothing failed");
-        settle();
+        finish(&stream);
         let times = cuda("recursive");
         assert_eq!(times.calls, scopes);
         exact(times.total_ns, total);
@@ -108,17 +89,10 @@ fn a_replay_of_a_recursive_call_is_in_the_total_once() {
     assert_eq!(spoiled(), 0);
 }
 
-#[test]
+#[test(on = with_graphs(1))]
 fn each_replay_reaches_the_logger_of_the_captured_call() {
-    if !is_here_with_graphs(1) {
-        return;
-    }
-    let profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
-    stream
-        .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
-        .expect("it may capture");
+    let (profiler, gpu, stream) = started();
+    begin(&stream);
     let (logged, entries) = std::sync::mpsc::channel();
     {
         // The closure owns a value, so it belongs to this call alone.
@@ -129,8 +103,7 @@ fn each_replay_reaches_the_logger_of_the_captured_call() {
     let graph = end(&stream);
     for _ in 0..3 {
         graph.launch().expect("nothing failed");
-        stream.synchronize().expect("nothing failed");
-        settle();
+        finish(&stream);
     }
     drop(profiler);
     let mut steps = Vec::new();
@@ -143,17 +116,10 @@ fn each_replay_reaches_the_logger_of_the_captured_call() {
     assert_eq!(summary().dropped, []);
 }
 
-#[test]
+#[test(on = with_graphs(1))]
 fn replays_that_follow_each_other_are_told_apart() {
-    if !is_here_with_graphs(1) {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
-    stream
-        .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
-        .expect("it may capture");
+    let (_profiler, gpu, stream) = started();
+    begin(&stream);
     {
         let _replayed = scope!("replayed", stream = &stream, cuda_graph);
         gpu.spin(&stream, 10_000);
@@ -177,14 +143,9 @@ fn replays_that_follow_each_other_are_told_apart() {
     assert_eq!(summary().cuda.lost, []);
 }
 
-#[test]
+#[test(on = with_graphs(1))]
 fn a_new_anchor_is_no_replay() {
-    if !is_here_with_graphs(1) {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     stream
         .begin_capture(CU_STREAM_CAPTURE_MODE_GLOBAL)
         .expect("it may capture");
@@ -195,8 +156,7 @@ fn a_new_anchor_is_no_replay() {
     let graph = end(&stream);
     for replay in 1..=3 {
         graph.launch().expect("nothing failed");
-        stream.synchronize().expect("nothing failed");
-        settle();
+        finish(&stream);
         let records = simulator().calls("cuEventRecord");
         std::thread::sleep(Duration::from_millis(1_200));
         settle();
@@ -211,9 +171,7 @@ fn a_new_anchor_is_no_replay() {
 
 /// As many scopes as there may be in the graphs of a context, with a kernel in each, in one graph.
 fn capture_many(gpu: &Gpu, stream: &Arc<CudaStream>) -> CudaGraph {
-    stream
-        .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
-        .expect("it may capture");
+    begin(stream);
     for number in 0..MANY {
         let _replayed = scope!(format!("replayed {number}"), stream = stream, cuda_graph);
         gpu.spin(stream, 10_000);
@@ -235,14 +193,9 @@ fn questions() -> u64 {
         .sum()
 }
 
-#[test]
+#[test(on = with_graphs(MANY))]
 fn a_graph_that_has_not_run_is_seldom_asked_for() {
-    if !is_here_with_graphs(MANY) {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     let graph = capture_many(&gpu, &stream);
     settle();
     let (before, start) = (questions(), Instant::now());
@@ -258,8 +211,7 @@ fn a_graph_that_has_not_run_is_seldom_asked_for() {
         "asked {asked} times in {rounds} rounds for graphs that never ran"
     );
     graph.launch().expect("nothing failed");
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     for number in 0..MANY {
         let times = cuda(&format!("replayed {number}"));
         assert_eq!((times.calls, times.total_ns), (1, times.max_ns));
@@ -267,22 +219,16 @@ fn a_graph_that_has_not_run_is_seldom_asked_for() {
     }
 }
 
-#[test]
+#[test(on = with_graphs(MANY))]
 fn replays_of_many_scopes_are_found_by_few_questions() {
     const REPLAYS: u64 = 30;
 
-    if !is_here_with_graphs(MANY) {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     let graph = capture_many(&gpu, &stream);
     let (before, start) = (questions(), Instant::now());
     for replay in 1..=REPLAYS {
         graph.launch().expect("nothing failed");
-        stream.synchronize().expect("nothing failed");
-        settle();
+        finish(&stream);
         std::thread::sleep(Duration::from_millis(6));
         assert_eq!(cuda("replayed 0").calls, replay);
         assert_eq!(cuda("replayed 255").calls, replay);
@@ -295,17 +241,10 @@ fn replays_of_many_scopes_are_found_by_few_questions() {
     assert!(asked < most, "asked {asked} times, not {most}");
 }
 
-#[test]
+#[test(on = with_graphs(2))]
 fn scopes_inside_of_what_is_replayed_are_not_their_parents_own_time() {
-    if !is_here_with_graphs(2) {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
-    stream
-        .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
-        .expect("it may capture");
+    let (_profiler, gpu, stream) = started();
+    begin(&stream);
     {
         let _outer = scope!("outer", stream = &stream, cuda_graph);
         gpu.spin(&stream, 10_000);
@@ -315,8 +254,7 @@ fn scopes_inside_of_what_is_replayed_are_not_their_parents_own_time() {
     let graph = end(&stream);
     for _ in 0..4 {
         graph.launch().expect("nothing failed");
-        stream.synchronize().expect("nothing failed");
-        settle();
+        finish(&stream);
     }
     exact(cuda("outer").total_ns, 120_000.0);
     exact(cuda("inner").total_ns, 80_000.0);
@@ -324,29 +262,21 @@ fn scopes_inside_of_what_is_replayed_are_not_their_parents_own_time() {
     exact(cuda("outer").self_ns, 40_000.0);
 }
 
-#[test]
+#[test(on = driver())]
 fn a_cuda_graph_scope_outside_of_a_capture_is_measured_normally() {
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     for _ in 0..3 {
         let _scope = scope!("either", stream = &stream, cuda_graph = true);
         gpu.spin(&stream, 10_000);
     }
-    stream
-        .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
-        .expect("it may capture");
+    begin(&stream);
     {
         let _scope = scope!("neither", stream = &stream, cuda_graph = false);
         gpu.spin(&stream, 10_000);
     }
     let graph = end(&stream);
     assert_eq!(nodes(&graph), 1);
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     exact(cuda("either").total_ns, 30_000.0);
     assert_eq!(
         (row("neither").without_cuda, lost(CudaLoss::Captured)),

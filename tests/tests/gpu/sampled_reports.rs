@@ -6,11 +6,11 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use crate::support::samples::sampled;
 use profiler_runtime::report::{Counter, TableOptions, export_gpu_samples};
 use profiler_runtime::{Profile, Summary, Trace, init, scope, set_enabled, summary};
 use profiler_tests::event_files;
-use profiler_tests::gpu::{Gpu, is_child, on_the_driver_with, settle, simulator};
-use profiler_tests::measuring;
+use profiler_tests::gpu::{Gpu, OnDriver, Ran, finish, simulator};
 use profiler_tests::traces::{counters, read_back};
 
 const SECOND: u64 = 1_000_000_000;
@@ -28,23 +28,12 @@ fn wait_for_a_sample() {
     }
 }
 
-#[test]
+fn logged() -> OnDriver {
+    sampled().file("PROFILER_TENSORBOARD", "board")
+}
+
+#[test(on = logged().script("nvml device 0 throttle 4").then(|ran| assert_scalars(&ran.file("board"))))]
 fn a_sampled_run_is_in_tables_files_windows_and_logs() {
-    if !measuring() {
-        return;
-    }
-    if !is_child() {
-        let board = tempfile::tempdir().expect("a folder");
-        on_the_driver_with("nvml device 0 throttle 4", |command| {
-            command
-                // The loader finds the driver's file by this name.
-                .env("PROFILER_NVML_LIBRARY", "libcuda.so.1")
-                .env("PROFILER_GPU_SAMPLES", "100ms")
-                .env("PROFILER_TENSORBOARD", board.path());
-        });
-        assert_scalars(board.path());
-        return;
-    }
     let _profiler = init().expect("set up");
     // The first samples are taken before CUDA is initialised.
     while samples() == 0 {
@@ -57,8 +46,7 @@ fn a_sampled_run_is_in_tables_files_windows_and_logs() {
             let _scope = scope!(name, stream = &stream);
             device.spin(&stream, if name == "long" { 3 * SECOND } else { 1_000 });
         }
-        stream.synchronize().expect("nothing failed");
-        settle();
+        finish(&stream);
         simulator().advance(SECOND).expect("the clock is virtual");
         wait_for_a_sample();
     });
@@ -69,38 +57,24 @@ fn a_sampled_run_is_in_tables_files_windows_and_logs() {
     assert_nvidia_smi();
 }
 
-#[test]
-fn samples_of_a_run_without_cuda_are_logged_when_it_ends() {
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        let profiler = init().expect("set up");
-        while samples() == 0 {
-            thread::sleep(Duration::from_millis(2));
-        }
-        // There is no last sample then.
-        set_enabled(false);
-        drop(profiler);
-        return;
-    }
-    let board = tempfile::tempdir().expect("a folder");
-    on_the_driver_with("", |command| {
-        command
-            .env("PROFILER_NVML_LIBRARY", "libcuda.so.1")
-            .env("PROFILER_GPU_SAMPLES", "1h")
-            .env("PROFILER_TENSORBOARD", board.path());
-    });
-    let scalars = event_files::only_file(board.path()).scalars;
-    let mut powers = scalars
+fn power_is_logged_once(ran: &Ran) {
+    let scalars = event_files::only_file(&ran.file("board")).scalars;
+    let powers = scalars
         .iter()
         .filter(|scalar| scalar.tag == "nvml0/power_w");
-    assert_eq!(
-        powers.next().map(|power| power.step),
-        Some(0),
-        "{scalars:?}"
-    );
-    assert_eq!(powers.next(), None);
+    let steps: Vec<i64> = powers.map(|power| power.step).collect();
+    assert_eq!(steps, [0], "{scalars:?}");
+}
+
+#[test(on = logged().env("PROFILER_GPU_SAMPLES", "1h").then(power_is_logged_once))]
+fn samples_of_a_run_without_cuda_are_logged_when_it_ends() {
+    let profiler = init().expect("set up");
+    while samples() == 0 {
+        thread::sleep(Duration::from_millis(2));
+    }
+    // There is no last sample then.
+    set_enabled(false);
+    drop(profiler);
 }
 
 /// The line of the device, the line of the energy, and a mark with its explanation.

@@ -1,16 +1,13 @@
 //! Samples of a device say what its sensors do, and each fault of NVML has one line and no other consequence.
 
+use std::process::Command;
 use std::time::Duration;
 
 use profiler_runtime::report::{GpuQuantity, GpuSample, ThrottleReasons};
 use profiler_runtime::{Profile, Trace, init, scope, summary};
-use profiler_simulated_driver::Installation;
-use profiler_tests::gpu::{
-    Gpu, Held, TOLD, is_child, on_driver, on_the_driver_with, row, settle, simulator, told,
-};
-use profiler_tests::measuring;
+use profiler_tests::gpu::{Gpu, Held, OnDriver, Ran, finish, row, simulator, started, tell, told};
 
-use crate::support::samples::{gpu, on_sampled_devices, run, sampled, sampling, wait};
+use crate::support::samples::{gpu, next_sample, sampled, wait};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -22,20 +19,13 @@ fn samples_of(trace: &Trace) -> &[GpuSample] {
     samples
 }
 
-#[test]
+fn without_an_interval(command: &mut Command) {
+    command.env_remove("PROFILER_GPU_SAMPLES");
+}
+
+#[test(on = sampled().script("nvml device 0 watts 60 300").set_up(without_an_interval))]
 fn a_window_has_the_readings_of_the_sensors() {
-    if !measuring() {
-        return;
-    }
-    if !is_child() {
-        on_the_driver_with("nvml device 0 watts 60 300", |command| {
-            command.env("PROFILER_NVML_LIBRARY", "libcuda.so.1");
-        });
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let device = Gpu::new(0);
-    let stream = device.stream();
+    let (_profiler, device, stream) = started();
     let memory = stream.alloc_zeros::<u8>(1 << 20).expect("memory");
     let session = Profile::builder().gpu_samples(Duration::ZERO);
     let ((), trace) = session.run(|_| {
@@ -43,16 +33,17 @@ fn a_window_has_the_readings_of_the_sensors() {
             let _scope = scope!("work", stream = &stream);
             device.spin(&stream, SECOND / 2);
         }
-        stream.synchronize().expect("nothing failed");
-        settle();
+        finish(&stream);
         simulator()
             .advance(SECOND / 2)
             .expect("the clock is virtual");
-        run("nvml device 0 temperature 71; nvml device 0 throttle 68; nvml device 0 sm-clock 1200");
-        run("nvml device 0 links 4294967290 10 1024 2048");
-        sampled(0);
-        run("nvml device 0 links 4 30 5120 6144");
-        sampled(0);
+        tell(
+            "nvml device 0 temperature 71; nvml device 0 throttle 68; nvml device 0 sm-clock 1200",
+        );
+        tell("nvml device 0 links 4294967290 10 1024 2048");
+        next_sample(0);
+        tell("nvml device 0 links 4 30 5120 6144");
+        next_sample(0);
     });
     let trace = trace.expect("a window");
     let samples = samples_of(&trace);
@@ -115,34 +106,24 @@ fn a_window_has_the_readings_of_the_sensors() {
     );
 }
 
-#[test]
-fn the_end_of_the_program_takes_a_last_sample() {
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        let profiler = init().expect("set up");
-        let device = Gpu::new(0);
-        let stream = device.stream();
-        {
-            let _scope = scope!("work", stream = &stream);
-            device.spin(&stream, SECOND);
-        }
-        wait(|| !summary().gpus.is_empty());
-        stream.synchronize().expect("nothing failed");
-        drop(profiler);
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("summary.json");
-    on_the_driver_with("", |command| {
-        sampling(command);
-        command
-            .env("PROFILER_GPU_SAMPLES", "1h")
-            .env("PROFILER_SUMMARY", &path);
-    });
-    let json = std::fs::read_to_string(&path).expect("the summary");
+fn has_two_samples(ran: &Ran) {
+    let json = std::fs::read_to_string(ran.file("summary.json")).expect("the summary");
     assert!(json.contains("\"samples\":2"), "{json}");
+}
+
+#[test(on = sampled()
+    .env("PROFILER_GPU_SAMPLES", "1h")
+    .file("PROFILER_SUMMARY", "summary.json")
+    .then(has_two_samples))]
+fn the_end_of_the_program_takes_a_last_sample() {
+    let (profiler, device, stream) = started();
+    {
+        let _scope = scope!("work", stream = &stream);
+        device.spin(&stream, SECOND);
+    }
+    wait(|| !summary().gpus.is_empty());
+    stream.synchronize().expect("nothing failed");
+    drop(profiler);
 }
 
 /// The name of a fault, its script, and the text of the only warning, if there is one.
@@ -189,26 +170,17 @@ const FAULTS: [(&str, &str, &str); 8] = [
     ),
 ];
 
-#[test]
+fn each_fault() -> OnDriver {
+    let cases = FAULTS.map(|(name, script, warning)| (name, (script, warning)));
+    sampled().table(cases, |driver, (script, warning)| {
+        let (warnings, warning) = (usize::from(!warning.is_empty()), *warning);
+        driver.script(script).warnings(warnings).says([warning])
+    })
+}
+
+#[test(on = each_fault())]
 fn each_fault_has_one_line_and_the_program_continues() {
-    if !measuring() {
-        return;
-    }
-    if !is_child() {
-        for (name, script, warning) in FAULTS {
-            let ran = on_the_driver_with(script, |command| {
-                sampling(command);
-                command.env(TOLD, name);
-            });
-            let expected = usize::from(!warning.is_empty());
-            assert_eq!(ran.warnings(), expected, "{name}: {}", ran.stderr);
-            assert!(ran.stderr.contains(warning), "{name}: {}", ran.stderr);
-        }
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let device = Gpu::new(0);
-    let stream = device.stream();
+    let (_profiler, device, stream) = started();
     for _ in 0..3 {
         let _scope = scope!("work", stream = &stream);
         device.spin(&stream, 1_000);
@@ -219,11 +191,11 @@ fn each_fault_has_one_line_and_the_program_continues() {
         "no driver" | "mismatch" | "no device" | "lost" => wait(|| !summary().notices.is_empty()),
         _ => {
             for _ in 0..3 {
-                sampled(0);
+                next_sample(0);
                 // The real clock moves by itself.
                 let _ = simulator().advance(SECOND);
             }
-            sampled(0);
+            next_sample(0);
         }
     }
     let gpu = gpu(0);
@@ -246,61 +218,35 @@ fn each_fault_has_one_line_and_the_program_continues() {
         }
         _ => {}
     }
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     assert_eq!(row("work").calls, 3);
 }
 
-#[test]
-fn a_library_that_is_missing_or_too_old_has_one_line() {
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        let _profiler = init().expect("set up");
-        let _device = Gpu::new(0);
-        drop(scope!("work"));
-        wait(|| !summary().notices.is_empty());
-        return;
-    }
-    let ran = on_the_driver_with("", |command| {
-        sampling(command);
-        command.env("PROFILER_NVML_LIBRARY", "/nowhere/libnvidia-ml.so.1");
-    });
-    assert_eq!(ran.warnings(), 1, "{}", ran.stderr);
-    for part in [
-        "/nowhere/libnvidia-ml.so.1 cannot be loaded",
-        "PROFILER_NVML_LIBRARY",
-    ] {
-        assert!(ran.stderr.contains(part), "{}", ran.stderr);
-    }
-    let ran = on_driver(
-        |folder| Installation::new(folder).without("nvmlDeviceGetUUID"),
-        "",
-        sampling,
-    );
-    assert_eq!(ran.warnings(), 1, "{}", ran.stderr);
-    assert!(
-        ran.stderr.contains("lacks nvmlDeviceGetUUID"),
-        "{}",
-        ran.stderr
-    );
+fn unusable() -> OnDriver {
+    let missing = sampled()
+        .cases(["missing"])
+        .env("PROFILER_NVML_LIBRARY", "/nowhere/libnvidia-ml.so.1");
+    let old = sampled()
+        .cases(["too old"])
+        .installed(|of| of.without("nvmlDeviceGetUUID"));
+    missing
+        .says([
+            "/nowhere/libnvidia-ml.so.1 cannot be loaded",
+            "PROFILER_NVML_LIBRARY",
+        ])
+        .and(old.says(["lacks nvmlDeviceGetUUID"]))
 }
 
-#[test]
+#[test(on = unusable().warnings(1))]
+fn a_library_that_is_missing_or_too_old_has_one_line() {
+    let _profiler = init().expect("set up");
+    let _device = Gpu::new(0);
+    drop(scope!("work"));
+    wait(|| !summary().notices.is_empty());
+}
+
+#[test(on = sampled().cases(["guard", "return", "exit"]))]
 fn a_call_that_hangs_delays_neither_the_summary_nor_the_end() {
-    if !measuring() {
-        return;
-    }
-    if !is_child() {
-        for end in ["guard", "return", "exit"] {
-            on_the_driver_with("", |command| {
-                sampling(command);
-                command.env(TOLD, end);
-            });
-        }
-        return;
-    }
     let profiler = (told() == "guard").then(|| init().expect("set up"));
     drop(scope!("work"));
     wait(|| !summary().gpus.is_empty());
@@ -316,17 +262,8 @@ fn a_call_that_hangs_delays_neither_the_summary_nor_the_end() {
     drop(profiler);
 }
 
-#[test]
+#[test(on = sampled().warnings(1).says(["went back"]))]
 fn an_energy_counter_that_goes_back_costs_one_interval() {
-    if !measuring() {
-        return;
-    }
-    if !is_child() {
-        let ran = on_sampled_devices("");
-        assert_eq!(ran.warnings(), 1, "{}", ran.stderr);
-        assert!(ran.stderr.contains("went back"), "{}", ran.stderr);
-        return;
-    }
     let _profiler = init().expect("set up");
     let _device = Gpu::new(0);
     drop(scope!("work"));
@@ -342,7 +279,7 @@ fn an_energy_counter_that_goes_back_costs_one_interval() {
     };
     wait(|| read() > 499.0);
     let before = read();
-    run("nvml device 0 lose-energy 100000");
+    tell("nvml device 0 lose-energy 100000");
     wait(|| !summary().notices.is_empty());
     advance(2);
     wait(|| read() > before);
@@ -353,26 +290,14 @@ fn an_energy_counter_that_goes_back_costs_one_interval() {
     );
 }
 
-#[test]
+fn calls_no_nvml(ran: &Ran) {
+    let calls = ran.report.calls.keys();
+    assert_eq!(calls.filter(|name| name.starts_with("nvml")).count(), 0);
+}
+
+#[test(on = sampled().set_up(without_an_interval).then(calls_no_nvml))]
 fn without_an_interval_nvml_is_not_called() {
-    if !measuring() {
-        return;
-    }
-    if !is_child() {
-        let ran = on_the_driver_with("", |command| {
-            command.env("PROFILER_NVML_LIBRARY", "libcuda.so.1");
-        });
-        let calls = ran
-            .report
-            .calls
-            .keys()
-            .filter(|name| name.starts_with("nvml"));
-        assert_eq!(calls.count(), 0);
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let device = Gpu::new(0);
-    let stream = device.stream();
+    let (_profiler, _device, stream) = started();
     let ((), trace) = Profile::builder().run(|_| drop(scope!("work", stream = &stream)));
     assert_eq!(trace.expect("a window").gpu_samples().count(), 0);
 }

@@ -3,28 +3,21 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use profiler_runtime::{Profile, init, scope, summary};
-use profiler_tests::gpu::{Gpu, Held, is_child, on_the_driver_with, settle};
-use profiler_tests::measuring;
+use profiler_runtime::{Profile, scope, summary};
+use profiler_tests::gpu::{Held, OnDriver, finish, settle, started};
 
-use crate::support::samples::{gpu, on_sampled_devices, sampled, sampling, wait};
+use crate::support::samples::{gpu, next_sample, sampled, wait};
 
-#[test]
+fn fine_steps() -> OnDriver {
+    sampled()
+        .script("clock real; nvml energy-step 10ms")
+        .env("PROFILER_GPU_SAMPLES", "1h")
+}
+
+#[test(on = fine_steps())]
 fn a_window_that_is_shorter_than_the_interval_has_its_energy() {
     const KERNEL_S: f64 = 1.5;
-    if !measuring() {
-        return;
-    }
-    if !is_child() {
-        on_the_driver_with("clock real; nvml energy-step 10ms", |command| {
-            sampling(command);
-            command.env("PROFILER_GPU_SAMPLES", "1h");
-        });
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let device = Gpu::new(0);
-    let stream = device.stream();
+    let (_profiler, device, stream) = started();
     let run = |name: &'static str| {
         let _scope = scope!(name, stream = &stream);
         device.spin(&stream, 1_500_000_000);
@@ -62,25 +55,15 @@ fn a_window_that_is_shorter_than_the_interval_has_its_energy() {
     );
 }
 
-#[test]
+#[test(on = sampled())]
 fn a_call_of_nvml_that_hangs_does_not_hold_a_window() {
-    if !measuring() {
-        return;
-    }
-    if !is_child() {
-        on_sampled_devices("");
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let device = Gpu::new(0);
-    let stream = device.stream();
+    let (_profiler, device, stream) = started();
     {
         let _scope = scope!("first", stream = &stream);
         device.spin(&stream, 1_000);
     }
-    stream.synchronize().expect("nothing failed");
-    settle();
-    sampled(0);
+    finish(&stream);
+    next_sample(0);
     let held = Held::call("nvmlDeviceGetPerformanceState", 1);
     held.wait();
     for _ in 0..2 {

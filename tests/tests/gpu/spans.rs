@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cudarc::driver::CudaStream;
 use profiler_runtime::cuda::{set_default_stream, with_stream};
 use profiler_runtime::{ProfilerLayer, init, scope};
-use profiler_tests::gpu::{Gpu, cuda, exact, is_here, name_of, row, settle};
+use profiler_tests::gpu::{Gpu, cuda, driver, exact, finish, name_of, row};
 use profiler_tests::poll::{poll_once, yields};
 use tracing::{info_span, instrument};
 use tracing_subscriber::layer::SubscriberExt;
@@ -33,11 +33,8 @@ async fn steps(gpu: &Gpu, stream: Arc<CudaStream>) {
     }
 }
 
-#[test]
+#[test(on = driver())]
 fn spans_on_the_current_stream() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     install();
     let gpu = Gpu::new(0);
@@ -47,8 +44,7 @@ fn spans_on_the_current_stream() {
         with_stream(&stream, || forward(&gpu, &stream));
         gpu.spin(&stream, 5_000);
     }
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     let (step, forward, layer) = (
         cuda("step"),
         cuda("gpu::spans::forward"),
@@ -65,30 +61,23 @@ fn spans_on_the_current_stream() {
     assert_eq!(row("gpu::spans::forward").calls, 3);
 }
 
-#[test]
+#[test(on = driver())]
 fn spans_on_the_default_stream_of_the_program() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     install();
     let gpu = Gpu::new(0);
     let stream = gpu.stream();
     set_default_stream(&stream);
     forward(&gpu, &stream);
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     let (forward, layer) = (cuda("gpu::spans::forward"), cuda("gpu::spans::layer"));
     exact(forward.total_ns, 90_000.0);
     exact(layer.total_ns, 80_000.0);
     assert_eq!(forward.streams, [name_of(&stream)]);
 }
 
-#[test]
+#[test(on = driver())]
 fn each_time_that_a_span_of_a_future_is_entered_has_a_gpu_time() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     install();
     let gpu = Gpu::new(0);
@@ -100,8 +89,7 @@ fn each_time_that_a_span_of_a_future_is_entered_has_a_gpu_time() {
             gpu.spin(&stream, 1_000_000);
         }
     }
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     let times = cuda("gpu::spans::steps");
     exact(times.total_ns, 60_000.0);
     exact(times.max_ns, 30_000.0);

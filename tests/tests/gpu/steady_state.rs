@@ -9,11 +9,7 @@ use crate::raw::{Driver, NON_BLOCKING};
 use profiler_runtime::cuda::Stream;
 use profiler_runtime::{init, scope, summary};
 use profiler_tests::allocator::{BYTES, allocations};
-use profiler_tests::gpu::{
-    Held, cuda, exact, is_child, on_the_driver, on_the_driver_with_legacy_stream, row, settle,
-    simulator,
-};
-use profiler_tests::measuring;
+use profiler_tests::gpu::{Held, Ran, cuda, driver, exact, row, settle, simulator};
 
 /// A user's program that allocates nothing and calls the driver for its launches only.
 struct Plain {
@@ -57,223 +53,183 @@ impl Plain {
     }
 }
 
-#[test]
+fn records_two_million(ran: &Ran) {
+    assert!(ran.report.calls_of("cuEventRecord") >= 2_004_000);
+}
+
+#[test(on = driver().script("log off").legacy_stream().then(records_two_million))]
 fn a_million_scopes_take_no_more_than_a_few() {
     const ROUNDS: i64 = 1_000;
     const STEPS: i64 = 334;
 
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        let _profiler = init().expect("set up");
-        let program = Plain::new();
-        let (mut bytes, mut allocated) = (0, 0);
-        for round in 0..ROUNDS {
-            let before = allocations();
-            (0..STEPS).for_each(|_| program.step());
-            if round >= 10 {
-                allocated += allocations() - before;
-            }
-            program.finish();
-            if round == 10 {
-                bytes = BYTES.load(Relaxed);
-            }
+    let _profiler = init().expect("set up");
+    let program = Plain::new();
+    let (mut bytes, mut allocated) = (0, 0);
+    for round in 0..ROUNDS {
+        let before = allocations();
+        (0..STEPS).for_each(|_| program.step());
+        if round >= 10 {
+            allocated += allocations() - before;
         }
-        // Each time its calls have doubled, a cell moves its window of times to where they are, and may widen it.
-        assert!(allocated <= 6, "measured calls allocate {allocated} times");
-        let more = BYTES.load(Relaxed) - bytes;
-        assert!(
-            more < 1 << 18,
-            "{more} bytes more than after the first rounds"
+        program.finish();
+        if round == 10 {
+            bytes = BYTES.load(Relaxed);
+        }
+    }
+    // Each time its calls have doubled, a cell moves its window of times to where they are, and may widen it.
+    assert!(allocated <= 6, "measured calls allocate {allocated} times");
+    let more = BYTES.load(Relaxed) - bytes;
+    assert!(
+        more < 1 << 18,
+        "{more} bytes more than after the first rounds"
+    );
+    // A thousand are in flight at once; the pool is grown before it is empty.
+    assert!(summary().cuda.pairs <= 4_096, "{:?}", summary().cuda);
+    for name in ["outer", "inner", "default"] {
+        let calls = (ROUNDS * STEPS) as u64;
+        assert_eq!(
+            (row(name).calls, row(name).without_cuda),
+            (calls, 0),
+            "{name}"
         );
-        // A thousand are in flight at once; the pool is grown before it is empty.
-        assert!(summary().cuda.pairs <= 4_096, "{:?}", summary().cuda);
-        for name in ["outer", "inner", "default"] {
-            let calls = (ROUNDS * STEPS) as u64;
-            assert_eq!(
-                (row(name).calls, row(name).without_cuda),
-                (calls, 0),
-                "{name}"
-            );
-            assert_eq!(cuda(name).calls, calls, "{name}");
-        }
-        exact(cuda("inner").max_ns, 1_000.0);
-        exact(cuda("outer").max_ns, 1_000.0);
-        return;
+        assert_eq!(cuda(name).calls, calls, "{name}");
     }
-    let ran = on_the_driver_with_legacy_stream("log off");
-    assert!(ran.report.calls_of("cuEventRecord") >= 2_004_000);
+    exact(cuda("inner").max_ns, 1_000.0);
+    exact(cuda("outer").max_ns, 1_000.0);
 }
 
-#[test]
+#[test(on = driver().legacy_stream())]
 fn a_measured_call_makes_two_records_and_no_call_that_can_block() {
     const STEPS: u64 = 50;
 
-    if !measuring() {
-        return;
+    let _profiler = init().expect("set up");
+    let (program, simulator) = (Plain::new(), simulator());
+    // The pool is made larger than what follows needs.
+    for _ in 0..5 {
+        (0..500).for_each(|_| program.step());
+        program.finish();
     }
-    if is_child() {
-        let _profiler = init().expect("set up");
-        let (program, simulator) = (Plain::new(), simulator());
-        // The pool is made larger than what follows needs.
-        for _ in 0..5 {
-            (0..500).for_each(|_| program.step());
+    // While the resolver hangs in the driver, all calls are those of this thread.
+    let held = Held::call("cuEventQuery", 1);
+    program.step();
+    held.wait();
+    let before = simulator.report().expect("a report").calls;
+    let allocated = allocations();
+    (0..STEPS).for_each(|_| program.step());
+    assert_eq!(allocations(), allocated);
+    let after = simulator.report().expect("a report").calls;
+    let made: Vec<(&str, u64)> = after
+        .iter()
+        .map(|(call, count)| (call.as_str(), count - before.get(call).unwrap_or(&0)))
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    let expected = [
+        // The default stream is that of the context that is current at both ends.
+        ("cuCtxGetCurrent", 2 * STEPS),
+        // Detects a reset of the device before each record.
+        ("cuCtxGetId", 6 * STEPS),
+        ("cuEventRecord", 6 * STEPS),
+        // The program's own.
+        ("cuLaunchKernel", STEPS),
+        ("cuStreamIsCapturing", 6 * STEPS),
+    ];
+    assert_eq!(made, expected);
+    drop(held);
+    program.finish();
+    assert_eq!(summary().cuda.lost, []);
+}
+
+const QUEUED: u64 = 500;
+
+fn some_launches_waited(ran: &Ran) {
+    let blocked = ran.report.blocked_calls;
+    assert!(blocked > QUEUED / 4, "{blocked}");
+}
+
+#[test(on = driver().script("launch-queue 16").then(some_launches_waited))]
+fn a_full_launch_queue_leaves_times_right() {
+    let _profiler = init().expect("set up");
+    let program = Plain::new();
+    for _ in 0..QUEUED {
+        program.step();
+    }
+    program.finish();
+    for name in ["outer", "inner"] {
+        let calls = (cuda(name).calls, row(name).without_cuda);
+        assert_eq!(calls, (QUEUED, 0), "{name}");
+    }
+    exact(cuda("inner").min_ns, 1_000.0);
+    exact(cuda("inner").max_ns, 1_000.0);
+}
+
+#[test(on = driver().script("clock real; fault cuEventRecord always delay 1ms"))]
+fn records_that_take_long_are_counted() {
+    let _profiler = init().expect("set up");
+    let program = Plain::new();
+    // A record that waits for a place in the queue; one scope in 64 is looked at.
+    for _ in 0..22 {
+        program.step();
+    }
+    let records = summary().cuda.records;
+    assert!((2..=4).contains(&records.timed), "{records:?}");
+    assert_eq!(records.long, records.timed);
+    assert!(records.longest_ns >= 1e6, "{records:?}");
+    let table = summary().to_string();
+    assert!(table.contains("took longer than 0.1 ms"), "{table}");
+    let json = summary().to_json();
+    assert!(json.contains("\"records\":{\"timed\":"), "{json}");
+    program.finish();
+}
+
+#[test(on = driver())]
+fn lengths_alone_take_no_stream() {
+    let _profiler = init().expect("set up");
+    let program = Plain::new();
+    let made = || simulator().calls("cuStreamCreate").expect("it is one");
+    let before = made();
+    (0..10).for_each(|_| program.step());
+    program.finish();
+    assert_eq!((cuda("outer").calls, made() - before), (10, 0));
+    assert_eq!(summary().cuda.uncertainty_ns, None);
+    // A logger receives their places on the time line.
+    drop(scope!("logged", stream = &program.lent, log = |_, _, _| {}));
+    program.finish();
+    assert_eq!((cuda("logged").calls, made() - before), (1, 1));
+    assert!(summary().cuda.uncertainty_ns.is_some());
+}
+
+#[test(on = driver())]
+fn a_pool_grows_by_doubling_and_shrinks_when_it_is_idle() {
+    let _profiler = init().expect("set up");
+    let program = Plain::new();
+    let mut sizes = Vec::new();
+    for in_flight in [10, 50, 100, 200, 400] {
+        for _ in 0..4 {
+            (0..in_flight).for_each(|_| program.step());
             program.finish();
         }
-        // While the resolver hangs in the driver, all calls are those of this thread.
-        let held = Held::call("cuEventQuery", 1);
-        program.step();
-        held.wait();
-        let before = simulator.report().expect("a report").calls;
-        let allocated = allocations();
-        (0..STEPS).for_each(|_| program.step());
-        assert_eq!(allocations(), allocated);
-        let after = simulator.report().expect("a report").calls;
-        let made: Vec<(&str, u64)> = after
-            .iter()
-            .map(|(call, count)| (call.as_str(), count - before.get(call).unwrap_or(&0)))
-            .filter(|(_, count)| *count > 0)
-            .collect();
-        let expected = [
-            // The default stream is that of the context that is current at both ends.
-            ("cuCtxGetCurrent", 2 * STEPS),
-            // Detects a reset of the device before each record.
-            ("cuCtxGetId", 6 * STEPS),
-            ("cuEventRecord", 6 * STEPS),
-            // The program's own.
-            ("cuLaunchKernel", STEPS),
-            ("cuStreamIsCapturing", 6 * STEPS),
-        ];
-        assert_eq!(made, expected);
-        drop(held);
-        program.finish();
-        assert_eq!(summary().cuda.lost, []);
-        return;
+        sizes.push(summary().cuda.pairs);
     }
-    on_the_driver_with_legacy_stream("");
-}
-
-#[test]
-fn a_full_launch_queue_leaves_times_right() {
-    const SCOPES: u64 = 500;
-
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        let _profiler = init().expect("set up");
-        let program = Plain::new();
-        for _ in 0..SCOPES {
-            program.step();
-        }
-        program.finish();
-        for name in ["outer", "inner"] {
-            let calls = (cuda(name).calls, row(name).without_cuda);
-            assert_eq!(calls, (SCOPES, 0), "{name}");
-        }
-        exact(cuda("inner").min_ns, 1_000.0);
-        exact(cuda("inner").max_ns, 1_000.0);
-        return;
-    }
-    let ran = on_the_driver("launch-queue 16");
+    assert!(sizes.is_sorted(), "{sizes:?}");
+    let most = sizes[4];
     assert!(
-        ran.report.blocked_calls > SCOPES / 4,
-        "{}",
-        ran.report.blocked_calls
+        (1_200..=4_096).contains(&most),
+        "1200 are in flight at once: {sizes:?}"
     );
-}
-
-#[test]
-fn records_that_take_long_are_counted() {
-    if !measuring() {
-        return;
+    assert!(summary().cuda.high_water <= most);
+    // Nothing happens for a while: but for what each thread has at hand, few are left.
+    let start = Instant::now();
+    while summary().cuda.pairs > 64 + 16 && start.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(50));
     }
-    if is_child() {
-        let _profiler = init().expect("set up");
-        let program = Plain::new();
-        // A record that waits for a place in the queue; one scope in 64 is looked at.
-        for _ in 0..22 {
-            program.step();
-        }
-        let records = summary().cuda.records;
-        assert!((2..=4).contains(&records.timed), "{records:?}");
-        assert_eq!(records.long, records.timed);
-        assert!(records.longest_ns >= 1e6, "{records:?}");
-        let table = summary().to_string();
-        assert!(table.contains("took longer than 0.1 ms"), "{table}");
-        let json = summary().to_json();
-        assert!(json.contains("\"records\":{\"timed\":"), "{json}");
-        program.finish();
-        return;
-    }
-    let script = "clock real; fault cuEventRecord always delay 1ms";
-    on_the_driver(script);
-}
-
-#[test]
-fn lengths_alone_take_no_stream() {
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        let _profiler = init().expect("set up");
-        let program = Plain::new();
-        let made = || simulator().calls("cuStreamCreate").expect("it is one");
-        let before = made();
-        (0..10).for_each(|_| program.step());
-        program.finish();
-        assert_eq!((cuda("outer").calls, made() - before), (10, 0));
-        assert_eq!(summary().cuda.uncertainty_ns, None);
-        // A logger receives their places on the time line.
-        drop(scope!("logged", stream = &program.lent, log = |_, _, _| {}));
-        program.finish();
-        assert_eq!((cuda("logged").calls, made() - before), (1, 1));
-        assert!(summary().cuda.uncertainty_ns.is_some());
-        return;
-    }
-    on_the_driver("");
-}
-
-#[test]
-fn a_pool_grows_by_doubling_and_shrinks_when_it_is_idle() {
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        let _profiler = init().expect("set up");
-        let program = Plain::new();
-        let mut sizes = Vec::new();
-        for in_flight in [10, 50, 100, 200, 400] {
-            for _ in 0..4 {
-                (0..in_flight).for_each(|_| program.step());
-                program.finish();
-            }
-            sizes.push(summary().cuda.pairs);
-        }
-        assert!(sizes.is_sorted(), "{sizes:?}");
-        let most = sizes[4];
-        assert!(
-            (1_200..=4_096).contains(&most),
-            "1200 are in flight at once: {sizes:?}"
-        );
-        assert!(summary().cuda.high_water <= most);
-        // Nothing happens for a while: but for what each thread has at hand, few are left.
-        let start = Instant::now();
-        while summary().cuda.pairs > 64 + 16 && start.elapsed() < Duration::from_secs(60) {
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        assert!(summary().cuda.pairs <= 64 + 16, "{:?}", summary().cuda);
-        let alive = simulator().report().expect("a report").alive.events;
-        assert_eq!(
-            alive,
-            2 * summary().cuda.pairs as u64,
-            "the others were destroyed"
-        );
-        program.step();
-        program.finish();
-        assert_eq!(summary().cuda.lost, []);
-        return;
-    }
-    on_the_driver("");
+    assert!(summary().cuda.pairs <= 64 + 16, "{:?}", summary().cuda);
+    let alive = simulator().report().expect("a report").alive.events;
+    assert_eq!(
+        alive,
+        2 * summary().cuda.pairs as u64,
+        "the others were destroyed"
+    );
+    program.step();
+    program.finish();
+    assert_eq!(summary().cuda.lost, []);
 }

@@ -12,9 +12,7 @@ use profiler_runtime::cuda::{
     Stream, clear_current_stream, current_stream, set_current_stream, with_stream,
 };
 use profiler_runtime::{init, scope, summary};
-use profiler_tests::gpu::{
-    Gpu, cuda, exact, is_here, is_here_with_legacy_stream, name_of, on_a_thread, on_threads, settle,
-};
+use profiler_tests::gpu::{Gpu, cuda, driver, exact, name_of, on_a_thread, on_threads, settle};
 
 /// The other name of the legacy default stream, which has none as well.
 const LEGACY: *mut c_void = std::ptr::dangling_mut();
@@ -36,11 +34,8 @@ fn raw(stream: *mut c_void, context: *mut c_void) -> Stream {
     unsafe { Stream::from_raw(stream, context) }
 }
 
-#[test]
+#[test(on = driver().legacy_stream())]
 fn an_argument_comes_before_the_current_stream_and_that_before_the_default_one() {
-    if !is_here_with_legacy_stream("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (argument, current, default) = (gpu.stream(), gpu.stream(), gpu.context.default_stream());
@@ -61,8 +56,7 @@ fn an_argument_comes_before_the_current_stream_and_that_before_the_default_one()
         let _scope = scope!("default");
         launch();
     }
-    gpu.context.synchronize().expect("nothing failed");
-    settle();
+    gpu.finish();
     exact(cuda("argument").total_ns, 10_000.0);
     exact(cuda("current").total_ns, 20_000.0);
     exact(cuda("default").total_ns, 40_000.0);
@@ -71,11 +65,8 @@ fn an_argument_comes_before_the_current_stream_and_that_before_the_default_one()
     assert_eq!(streams("default"), ["default"]);
 }
 
-#[test]
+#[test(on = driver().legacy_stream())]
 fn the_current_stream_nests_and_is_put_back() {
-    if !is_here_with_legacy_stream("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let [first, second, third] = [(); 3].map(|()| gpu.stream());
@@ -108,8 +99,7 @@ fn the_current_stream_nests_and_is_put_back() {
     with_stream(&before, || measure("handed back"));
     assert!(clear_current_stream().is_some() && current_stream().is_none());
     measure("cleared");
-    gpu.context.synchronize().expect("nothing failed");
-    settle();
+    gpu.finish();
     for name in ["set", "put back", "put back after a panic", "handed back"] {
         assert_eq!(streams(name), [name_of(&first)], "{name}");
     }
@@ -125,11 +115,8 @@ fn the_current_stream_nests_and_is_put_back() {
     assert_eq!(summary().cuda.lost, []);
 }
 
-#[test]
+#[test(on = driver())]
 fn an_open_scope_keeps_its_stream_alive() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     for _ in 0..3 {
@@ -152,17 +139,13 @@ fn an_open_scope_keeps_its_stream_alive() {
             "nobody needs it"
         );
     }
-    gpu.context.synchronize().expect("nothing failed");
-    settle();
+    gpu.finish();
     exact(cuda("current").total_ns, 9_000.0);
     exact(cuda("argument").total_ns, 12_000.0);
 }
 
-#[test]
+#[test(on = driver())]
 fn the_per_thread_default_stream_is_another_one_on_each_thread() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let own = gpu.context.per_thread_stream();
@@ -172,8 +155,7 @@ fn the_per_thread_default_stream_is_another_one_on_each_thread() {
         let _inner = scope!("inner", stream = raw(PER_THREAD, null_mut()));
         gpu.spin(&own, microseconds * 2_000);
     });
-    gpu.context.synchronize().expect("nothing failed");
-    settle();
+    gpu.finish();
     let (outer, inner) = (cuda("outer"), cuda("inner"));
     assert_eq!((outer.calls, inner.calls), (3, 3));
     exact(outer.min_ns, 15_000.0);
@@ -191,11 +173,8 @@ fn the_per_thread_default_stream_is_another_one_on_each_thread() {
     );
 }
 
-#[test]
+#[test(on = driver())]
 fn every_type_that_names_a_stream_is_accepted() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (stream, context) = (gpu.stream(), &gpu.context);

@@ -3,21 +3,17 @@
 
 use std::sync::Arc;
 
+use crate::support::captures::begin;
 use cudarc::driver::sys::CUgraphInstantiate_flags;
-use cudarc::driver::sys::CUstreamCaptureMode::{
-    CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED,
-};
+use cudarc::driver::sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL;
 use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::report::DropReason;
 use profiler_runtime::{init, scope, summary};
-use profiler_tests::gpu::{Gpu, cuda, exact, is_here, on_a_thread, row, settle, simulator};
+use profiler_tests::gpu::{Gpu, cuda, driver, exact, on_a_thread, row, settle, simulator};
 use profiler_tests::kept::Kept;
 
-#[test]
+#[test(on = driver().script("synchronise allow"))]
 fn a_synchronous_scope_calls_its_logger_before_it_ends() {
-    if !is_here("synchronise allow") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (stream, kept) = (gpu.stream(), Arc::<Kept>::default());
@@ -47,8 +43,7 @@ fn a_synchronous_scope_calls_its_logger_before_it_ends() {
         simulator().now() < 1_000_000_000,
         "the other stream is still at work"
     );
-    gpu.context.synchronize().expect("nothing failed");
-    settle();
+    gpu.finish();
     exact(cuda("now").total_ns, 550_000.0);
     exact(cuda("unlogged").total_ns, 7_000.0);
     assert_eq!((kept.of("now").len(), kept.of("later").len()), (10, 1));
@@ -56,11 +51,8 @@ fn a_synchronous_scope_calls_its_logger_before_it_ends() {
     assert_eq!(summary().dropped, []);
 }
 
-#[test]
+#[test(on = driver().script("synchronise allow"))]
 fn a_synchronous_scope_that_cannot_wait_says_so() {
-    if !is_here("synchronise allow") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (stream, kept) = (gpu.stream(), Arc::<Kept>::default());
@@ -72,9 +64,7 @@ fn a_synchronous_scope_that_cannot_wait_says_so() {
         settle();
     };
     call();
-    stream
-        .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
-        .expect("it may capture");
+    begin(&stream);
     call();
     drop(
         stream
@@ -95,11 +85,8 @@ fn a_synchronous_scope_that_cannot_wait_says_so() {
     assert_eq!(summary().dropped, [(DropReason::NoCudaTime, 2)]);
 }
 
-#[test]
+#[test(on = driver().script("synchronise allow"))]
 fn a_synchronous_scope_beside_the_strictest_capture() {
-    if !is_here("synchronise allow") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (captures, stream, kept) = (gpu.stream(), gpu.stream(), Arc::<Kept>::default());

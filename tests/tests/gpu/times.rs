@@ -6,16 +6,13 @@ use std::sync::{Barrier, Mutex};
 
 use cudarc::driver::CudaStream;
 use profiler_runtime::{init, measure_execution_time, scope, summary};
-use profiler_tests::gpu::{Gpu, cuda, exact, is_here, name_of, on_threads, row, settle, simulator};
+use profiler_tests::gpu::{
+    Gpu, cuda, driver, exact, finish, name_of, on_threads, row, settle, simulator, started,
+};
 
-#[test]
+#[test(on = driver())]
 fn nested_scopes_on_one_stream() {
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     for _ in 0..3 {
         let _outer = scope!("outer", stream = &stream);
         gpu.spin(&stream, 10_000);
@@ -24,8 +21,7 @@ fn nested_scopes_on_one_stream() {
             gpu.spin(&stream, 40_000);
         }
     }
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     let (outer, inner) = (cuda("outer"), cuda("inner"));
     assert_eq!((outer.calls, inner.calls), (3, 6));
     exact(outer.total_ns, 270_000.0);
@@ -38,14 +34,9 @@ fn nested_scopes_on_one_stream() {
     assert_eq!((health.in_flight, health.lost.len()), (0, 0));
 }
 
-#[test]
+#[test(on = driver())]
 fn scopes_one_after_the_other() {
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     // 1, 2 … 100 microseconds, with idle time in between; the order is not that of their lengths.
     for place in 0..100_u64 {
         {
@@ -79,11 +70,8 @@ fn scopes_one_after_the_other() {
     }
 }
 
-#[test]
+#[test(on = driver())]
 fn children_on_other_streams_are_told_apart() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let [first, second, third] = [(); 3].map(|()| gpu.stream());
@@ -100,8 +88,7 @@ fn children_on_other_streams_are_told_apart() {
         let _reduce = scope!("reduce", stream = &third);
         gpu.spin(&third, 50_000);
     }
-    gpu.context.synchronize().expect("nothing failed");
-    settle();
+    gpu.finish();
     let (step, copy, back, reduce) = (cuda("step"), cuda("copy"), cuda("back"), cuda("reduce"));
     exact(step.total_ns, 650_000.0);
     exact(step.self_ns, 500_000.0);
@@ -120,7 +107,7 @@ fn children_on_other_streams_are_told_apart() {
     );
 }
 
-#[test]
+#[test(on = driver())]
 fn a_recursive_call_is_in_the_total_once() {
     #[measure_execution_time(name = "recursive", stream = stream)]
     fn recursive(gpu: &Gpu, stream: &CudaStream, depth: u64) {
@@ -130,17 +117,11 @@ fn a_recursive_call_is_in_the_total_once() {
             recursive(gpu, stream, depth - 1);
         }
     }
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     for _ in 0..2 {
         recursive(&gpu, &stream, 4);
     }
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     let (recursive, between) = (cuda("recursive"), cuda("between"));
     assert_eq!((recursive.calls, row("recursive").primitive_calls), (8, 2));
     exact(recursive.total_ns, 80_000.0);
@@ -155,13 +136,10 @@ fn a_recursive_call_is_in_the_total_once() {
     exact(between.self_ns, 0.0);
 }
 
-#[test]
+#[test(on = driver())]
 fn threads_measure_on_a_stream_they_share_and_on_their_own() {
     const THREADS: usize = 8;
     const CALLS: u64 = 50;
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (shared, turn, start) = (gpu.stream(), Mutex::new(()), Barrier::new(THREADS));
@@ -180,8 +158,7 @@ fn threads_measure_on_a_stream_they_share_and_on_their_own() {
             gpu.spin(&shared, 3_000);
         }
     });
-    gpu.context.synchronize().expect("nothing failed");
-    settle();
+    gpu.finish();
     let (own, in_turn, crowd) = (cuda("own"), cuda("in turn"), cuda("crowd"));
     let calls = THREADS as u64 * CALLS;
     assert_eq!([own.calls, in_turn.calls, crowd.calls], [calls; 3]);
@@ -198,11 +175,8 @@ fn threads_measure_on_a_stream_they_share_and_on_their_own() {
     assert_eq!(own.streams.len(), THREADS);
 }
 
-#[test]
+#[test(on = driver().script("devices 2"))]
 fn scopes_on_two_devices() {
-    if !is_here("devices 2") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpus = [Gpu::new(0), Gpu::new(1)];
     let streams = [gpus[0].stream(), gpus[1].stream()];
@@ -256,11 +230,8 @@ fn tree(gpu: &Gpu, stream: &CudaStream, level: usize, next: &mut impl FnMut() ->
     }
 }
 
-#[test]
+#[test(on = driver())]
 fn all_times_are_those_that_the_device_took() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let streams = [(); 4].map(|()| [gpu.stream(), gpu.stream()]);
@@ -277,8 +248,7 @@ fn all_times_are_those_that_the_device_took() {
         }
     });
     // Time passes here only: no stream stands still inside of a scope.
-    gpu.context.synchronize().expect("nothing failed");
-    settle();
+    gpu.finish();
     let mut truth = BTreeMap::<u64, f64>::new();
     let report = simulator().report().expect("a report");
     for kernel in report.kernels() {

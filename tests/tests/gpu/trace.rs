@@ -9,7 +9,7 @@ use profiler_runtime::{
     MeasureFuture, Profile, Trace, init, measure_execution_time, scope, tensorboard_trace_handler,
 };
 use profiler_tests::gpu;
-use profiler_tests::gpu::{Gpu, is_here, on_threads};
+use profiler_tests::gpu::{Gpu, driver, on_threads};
 use profiler_tests::poll;
 use profiler_tests::traces::{kept_events, of_category, read, total_ns};
 
@@ -49,11 +49,8 @@ fn scopes_on_the_gpu(trace: &Trace) -> usize {
     times.filter(|gpu| gpu.ns > 0.0).count()
 }
 
-#[test]
+#[test(on = driver())]
 fn kernels_are_what_scopes_took_themselves() {
-    if !is_here("") {
-        return;
-    }
     let gpu = Gpu::new(0);
     let stream = gpu.stream();
     let trace = traced(&gpu, || (0..20).for_each(|_| nested(&gpu, &stream, 50_000)));
@@ -90,11 +87,8 @@ fn kernels_are_what_scopes_took_themselves() {
     );
 }
 
-#[test]
+#[test(on = driver())]
 fn streams_are_shown_apart() {
-    if !is_here("") {
-        return;
-    }
     let gpu = Gpu::new(0);
     let streams = [gpu.stream(), gpu.stream(), gpu.stream()];
     let trace = traced(&gpu, || {
@@ -123,11 +117,8 @@ fn streams_are_shown_apart() {
     }
 }
 
-#[test]
+#[test(on = driver())]
 fn a_stream_that_threads_share_counts_no_time_twice() {
-    if !is_here("") {
-        return;
-    }
     let gpu = Gpu::new(0);
     let stream = gpu.stream();
     let trace = traced(&gpu, || {
@@ -149,11 +140,8 @@ fn a_stream_that_threads_share_counts_no_time_twice() {
     }
 }
 
-#[test]
+#[test(on = driver())]
 fn what_futures_took_themselves_is_theirs() {
-    if !is_here("") {
-        return;
-    }
     let gpu = Gpu::new(0);
     let stream = gpu.stream();
     let spin = |ns| gpu.spin(&stream, ns);
@@ -202,11 +190,8 @@ impl Net {
     }
 }
 
-#[test]
+#[test(on = driver())]
 fn gpu_rows_show_the_ends_of_names_and_their_device() {
-    if !is_here("") {
-        return;
-    }
     let gpu = Gpu::new(0);
     let stream = gpu.stream();
     let trace = traced(&gpu, || Net::forward(&gpu, &stream));
@@ -228,15 +213,12 @@ fn gpu_rows_show_the_ends_of_names_and_their_device() {
     let [cpu, gpu] = processes[..] else {
         panic!("two processes: {processes:?}");
     };
-    assert!(cpu.ends_with(" (CPU)"), "{cpu}");
+    assert_eq!(gpu.split_once(" (GPU").map(|(name, _)| name), Some(cpu));
     assert!(gpu.ends_with(" (GPU 0: Simulated Device 0)"), "{gpu}");
 }
 
-#[test]
+#[test(on = driver())]
 fn a_folder_is_for_tensorboard_and_a_file_for_hta() {
-    if !is_here("") {
-        return;
-    }
     let gpu = Gpu::new(0);
     let stream = gpu.stream();
     let trace = traced(&gpu, || Net::forward(&gpu, &stream));

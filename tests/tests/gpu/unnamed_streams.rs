@@ -3,7 +3,6 @@
 //! a stream is not slowed down, invalidates no capture, calls no driver, and is noted.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -14,11 +13,11 @@ use profiler_runtime::cuda::{
 };
 use profiler_runtime::{MeasureFuture, init, scope, summary};
 use profiler_tests::gpu::{
-    Gpu, Ran, TOLD, checked, cuda, exact, is_child, is_here, name_of, on_a_thread,
-    on_the_driver_with, on_threads, row, settle, simulator, told,
+    Gpu, OnDriver, Ran, cuda, driver, exact, finish, name_of, on_a_thread, on_threads, row, settle,
+    simulator, started, told,
 };
 use profiler_tests::poll::run;
-use profiler_tests::{measuring, work};
+use profiler_tests::work;
 
 /// A stream as `cudaStreamCreate` makes them, which waits for the legacy default stream and is waited for.
 fn blocking(gpu: &Gpu) -> Arc<CudaStream> {
@@ -28,10 +27,11 @@ fn blocking(gpu: &Gpu) -> Arc<CudaStream> {
     unsafe { gpu.context.wrap_borrowed_stream(stream) }
 }
 
-/// Runs the test called `name` with the variable set to this.
-fn run_with(variable: &str, value: &str) -> Ran {
-    on_the_driver_with("", |command: &mut Command| {
-        command.env(variable, value).env(TOLD, value);
+/// Has scopes that name no stream be measured on each of these.
+fn each_stream<const N: usize>(streams: [&str; N]) -> OnDriver {
+    driver().each(streams, |driver, stream| match *stream {
+        "unmeasured" => driver.env("PROFILER_ENABLED", "0"),
+        stream => driver.env("PROFILER_CUDA_STREAM", stream),
     })
 }
 
@@ -55,19 +55,8 @@ fn note(begin: &str) -> String {
 
 const NOTE: &str = "no GPU time, since no stream is named: ";
 
-#[test]
+#[test(on = each_stream(["none", "per-thread", "legacy", "unmeasured"]))]
 fn independent_streams_stay_independent() {
-    if !measuring() && !is_child() {
-        return;
-    }
-    if !is_child() {
-        checked(run_with("PROFILER_CUDA_STREAM", "none"));
-        checked(run_with("PROFILER_ENABLED", "0"));
-        checked(run_with("PROFILER_CUDA_STREAM", "per-thread"));
-        // The legacy stream has side effects, which the guide lists.
-        checked(run_with("PROFILER_CUDA_STREAM", "legacy"));
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let streams = [(); 4].map(|()| blocking(&gpu));
@@ -86,11 +75,8 @@ fn independent_streams_stay_independent() {
     settle();
 }
 
-#[test]
+#[test(on = driver().script("log off"))]
 fn captures_beside_a_measuring_thread_are_valid() {
-    if !is_here("log off") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let stream = blocking(&gpu);
@@ -132,11 +118,8 @@ fn called(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> Vec<
     difference.filter(|(_, calls)| *calls > 0).collect()
 }
 
-#[test]
+#[test(on = driver())]
 fn functions_without_a_stream_make_no_calls_of_the_driver() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let _gpu = Gpu::new(0);
     let calls = || simulator().report().expect("a report").calls;
@@ -162,13 +145,10 @@ fn functions_without_a_stream_make_no_calls_of_the_driver() {
     assert_eq!(summary().cuda.lost, []);
 }
 
-#[test]
+#[test(on = driver())]
 fn a_future_that_makes_the_first_context_is_logged_as_any_other() {
     const CALLS: u64 = 3;
 
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let entries = Arc::new(AtomicU64::new(0));
     let mut gpu: Option<Gpu> = None;
@@ -194,14 +174,9 @@ fn a_future_that_makes_the_first_context_is_logged_as_any_other() {
     assert_eq!(summary().cuda.lost, []);
 }
 
-#[test]
+#[test(on = driver())]
 fn names_without_a_stream_are_noted_where_a_context_is_current() {
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     for _ in 0..3 {
         let _unnamed = scope!("unnamed");
         let _named = scope!("named", stream = &stream);
@@ -217,8 +192,7 @@ fn names_without_a_stream_are_noted_where_a_context_is_current() {
         gpu.context.bind_to_thread().expect("nothing failed");
         work(200);
     });
-    stream.synchronize().expect("nothing failed");
-    settle();
+    finish(&stream);
     let without = |name: &str| row(name).without_stream;
     assert_eq!([without("unnamed"), without("named")], [3, 0]);
     assert_eq!(
@@ -255,11 +229,8 @@ fn names_without_a_stream_are_noted_where_a_context_is_current() {
     assert_eq!(line.and_then(column).as_deref(), Some("3"));
 }
 
-#[test]
+#[test(on = driver().script("devices 2"))]
 fn the_default_stream_of_the_process_is_that_of_all_threads_without_one() {
-    if !is_here("devices 2") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpus = [Gpu::new(0), Gpu::new(1)];
     let [default, current, argument] = [(); 3].map(|()| gpus[0].stream());
@@ -282,8 +253,7 @@ fn the_default_stream_of_the_process_is_that_of_all_threads_without_one() {
         let _alone = scope!("alone");
         gpus[0].spin(&default, 7_000);
     }
-    default.synchronize().expect("nothing failed");
-    settle();
+    finish(&default);
     for (name, stream) in [
         ("default", &default),
         ("argument", &argument),
@@ -302,11 +272,8 @@ fn the_default_stream_of_the_process_is_that_of_all_threads_without_one() {
     );
 }
 
-#[test]
+#[test(on = driver())]
 fn the_default_stream_may_change_while_scopes_are_open() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let [first, second] = [(); 2].map(|()| gpu.stream());
@@ -334,8 +301,7 @@ fn the_default_stream_may_change_while_scopes_are_open() {
     assert!(weak.upgrade().is_some(), "a scope is open on it");
     drop(on_second);
     drop(on_first);
-    gpu.context.synchronize().expect("nothing failed");
-    settle();
+    gpu.finish();
     exact(cuda("first").total_ns, 3_000.0);
     exact(cuda("second").total_ns, 5_000.0);
     assert_eq!(cuda("first").streams, handles[..1]);
@@ -344,25 +310,16 @@ fn the_default_stream_may_change_while_scopes_are_open() {
     assert_eq!(summary().cuda.lost, []);
 }
 
-#[test]
+fn null_is_not_understood(ran: &Ran) {
+    let is_null = ran.told == "null";
+    assert_eq!(ran.warnings(), usize::from(is_null), "{}", ran.stderr);
+    let said = "PROFILER_CUDA_STREAM=null is not understood: it takes `none`, `legacy`";
+    assert_eq!(ran.stderr.contains(said), is_null, "{}", ran.stderr);
+}
+
+#[test(on = each_stream(["none", "legacy", "per-thread", "PER-THREAD", "null"])
+    .then(null_is_not_understood))]
 fn a_default_stream_of_the_drivers_is_taken_where_it_is_asked_for() {
-    if !measuring() && !is_child() {
-        return;
-    }
-    if !is_child() {
-        for value in ["none", "legacy", "per-thread", "PER-THREAD", "null"] {
-            let ran = checked(run_with("PROFILER_CUDA_STREAM", value));
-            assert_eq!(
-                ran.warnings(),
-                usize::from(value == "null"),
-                "{}",
-                ran.stderr
-            );
-            let said = "PROFILER_CUDA_STREAM=null is not understood: it takes `none`, `legacy`";
-            assert_eq!(ran.stderr.contains(said), value == "null", "{}", ran.stderr);
-        }
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (legacy, per_thread) = (

@@ -4,16 +4,12 @@
 use std::panic::catch_unwind;
 
 use profiler_runtime::scope;
-use profiler_tests::gpu::{Gpu, is_child, on_the_driver_with};
-use profiler_tests::measuring;
+use profiler_tests::gpu::{Gpu, driver, is_child};
 
-#[test]
+#[test(measuring)]
 fn a_synchronous_scope_ends_a_program_that_may_not_wait() {
-    if !measuring() {
-        return;
-    }
     if !is_child() {
-        let ended = catch_unwind(|| on_the_driver_with("", |_| {}));
+        let ended = catch_unwind(|| driver().run());
         let said = ended.err().and_then(|said| said.downcast::<String>().ok());
         let said = said.expect("the program is ended");
         assert!(said.contains("cuEventSynchronize would make"), "{said}");

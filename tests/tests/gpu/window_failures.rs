@@ -2,7 +2,6 @@
 //! GPU's side has its exact time, the reason why there is none, or is counted as not read.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -13,10 +12,9 @@ use crate::support::failing::{Program, SCOPES, on};
 use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::{Profile, Schedule, Trace, init, scope, summary};
 use profiler_tests::gpu;
-use profiler_tests::gpu::{
-    Gpu, Held, Ran, TOLD, is_child, is_here, on_the_driver_with, simulator, told,
-};
-use profiler_tests::{measuring, work};
+use profiler_tests::gpu::{Held, OnDriver, Ran, driver, started, tell, told};
+use profiler_tests::stop;
+use profiler_tests::work;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -97,8 +95,7 @@ fn session() -> (Profile, Receiver<Window>) {
 
 /// Ends the session, and holds its windows against the summary.
 fn check(profile: &Profile, windows: &Receiver<Window>, steps: u64, wrong: &mut Vec<String>) {
-    profile.stop();
-    assert!(profile.wait(PATIENCE), "the handlers have had all windows");
+    stop(profile);
     let windows: Vec<Window> = windows.try_iter().collect();
     let cycles: Vec<u64> = windows.iter().map(|window| window.cycle).collect();
     assert_eq!(cycles, (0..=steps).collect::<Vec<_>>());
@@ -154,15 +151,20 @@ fn check(profile: &Profile, windows: &Receiver<Window>, steps: u64, wrong: &mut 
     }
 }
 
-fn run(devices: usize, told: &str) -> Ran {
-    let script = format!("devices {devices}; synchronise allow");
-    let ran = on_the_driver_with(&script, |command| {
-        gpu::legacy_stream(command);
-        command.env(TOLD, told).env("PROFILER_BACKEND", "auto");
-    });
-    assert_eq!(ran.report.misuses, [], "{told}");
-    assert!(!ran.stderr.contains("panicked"), "{told}: {}", ran.stderr);
-    ran
+fn failing(devices: usize) -> OnDriver {
+    driver()
+        .script(&format!("devices {devices}; synchronise allow"))
+        .legacy_stream()
+        .env("PROFILER_BACKEND", "auto")
+        .keeps_events()
+        .then(|ran| {
+            assert!(
+                !ran.stderr.contains("panicked"),
+                "{}: {}",
+                ran.told,
+                ran.stderr
+            );
+        })
 }
 
 /// Lets each use of the told entry point fail, on a device of its own, in windows.
@@ -178,9 +180,7 @@ fn fail_on_each_use() {
         for using in USES {
             let label = format!("{entry} {using} {action}");
             let mut program = Program::new(device, &label);
-            simulator()
-                .run(&format!("fault {label}"))
-                .expect("it is right");
+            tell(&format!("fault {label}"));
             program.burst(if using == "nth 100" { 70 } else { 3 });
             for _ in 0..3 {
                 program.step();
@@ -191,7 +191,7 @@ fn fail_on_each_use() {
                 steps += 1;
                 assert!(profile.wait(PATIENCE), "{label}");
             }
-            simulator().run("clear-faults").expect("it is right");
+            tell("clear-faults");
             device += 1;
         }
     }
@@ -199,199 +199,156 @@ fn fail_on_each_use() {
     assert_eq!(wrong, [""; 0]);
 }
 
-/// Goes through all of them, whichever fail.
-fn each(actions: &str, check: impl Fn(&str, &Ran)) {
+/// Lets each of the entry points fail by these actions.
+fn each(actions: &str) -> OnDriver {
     let devices = USES.len() * actions.split(", ").count();
-    let fails = |entry: &&&str| {
-        let try_it = || check(entry, &run(devices, &format!("{entry}: {actions}")));
-        catch_unwind(AssertUnwindSafe(try_it)).is_err()
-    };
-    let failed: Vec<_> = ENTRIES.iter().filter(fails).collect();
-    assert_eq!(failed, [&""; 0]);
+    failing(devices).each(ENTRIES, |driver, _| driver.cases([actions]))
 }
 
-#[test]
+/// Those in graphs may be launched again.
+fn leaves_no_event(ran: &Ran) {
+    if !ran.told.starts_with("cuEventRecordWithFlags") {
+        assert_eq!(ran.report.alive.events, 0, "{}", ran.told);
+    }
+}
+
+#[test(on = each("return 1, return 400, return 709, return 12345, delay 1ms").then(leaves_no_event))]
 fn calls_may_be_refused_or_be_late() {
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        return fail_on_each_use();
-    }
-    let actions = "return 1, return 400, return 709, return 12345, delay 1ms";
-    each(actions, |entry, ran| {
-        // Those in graphs may be launched again.
-        if entry != "cuEventRecordWithFlags" {
-            assert_eq!(ran.report.alive.events, 0, "{entry}");
-        }
-    });
+    fail_on_each_use();
 }
 
-#[test]
+#[test(on = each("return 700, sticky 700, return 999"))]
 fn contexts_may_fail_permanently() {
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        return fail_on_each_use();
-    }
-    each("return 700, sticky 700, return 999", |_, _| ());
+    fail_on_each_use();
 }
 
-#[test]
+#[test(on = failing(2))]
 fn the_programs_own_work_may_fail_later() {
-    if !measuring() {
-        return;
+    let _profiler = init().expect("set up");
+    let (profile, windows) = session();
+    let mut failing = Program::new(0, "failing");
+    let mut other = Program::new(1, "other");
+    assert_eq!(failing.driver.cuCtxSetCurrent(failing.context), 0);
+    failing.step();
+    profile.step();
+    tell("fault cuLaunchKernel nth 2 fail 719");
+    let stream = on(failing.stream, failing.context);
+    for _ in 0..20 {
+        let _scope = scope!("fails: burst", stream = &stream);
+        failing.launch(failing.stream, 500);
     }
-    if is_child() {
-        let _profiler = init().expect("set up");
-        let (profile, windows) = session();
-        let mut failing = Program::new(0, "failing");
-        let mut other = Program::new(1, "other");
-        assert_eq!(failing.driver.cuCtxSetCurrent(failing.context), 0);
-        failing.step();
-        profile.step();
-        simulator()
-            .run("fault cuLaunchKernel nth 2 fail 719")
-            .expect("it is right");
-        let stream = on(failing.stream, failing.context);
-        for _ in 0..20 {
-            let _scope = scope!("fails: burst", stream = &stream);
-            failing.launch(failing.stream, 500);
-        }
-        assert_eq!(
-            failing.driver.cuStreamSynchronize(failing.stream),
-            719,
-            "as without us"
-        );
-        profile.step();
-        assert!(profile.wait(PATIENCE));
-        assert_eq!(other.driver.cuCtxSetCurrent(other.context), 0);
-        other.step();
-        profile.step();
-        assert!(profile.wait(PATIENCE));
-        let mut wrong = Vec::new();
-        check(&profile, &windows, 3, &mut wrong);
-        assert_eq!(wrong, [""; 0]);
-        return;
-    }
-    run(2, "");
+    assert_eq!(
+        failing.driver.cuStreamSynchronize(failing.stream),
+        719,
+        "as without us"
+    );
+    profile.step();
+    assert!(profile.wait(PATIENCE));
+    assert_eq!(other.driver.cuCtxSetCurrent(other.context), 0);
+    other.step();
+    profile.step();
+    assert!(profile.wait(PATIENCE));
+    let mut wrong = Vec::new();
+    check(&profile, &windows, 3, &mut wrong);
+    assert_eq!(wrong, [""; 0]);
 }
 
-#[test]
+/// The one question that has "it is destroyed" among its documented answers; and to end the stream of an open scope
+/// breaks the promise that `from_raw` asks for: the driver may see it used once more.
+fn sees_that_it_is_gone(call: &str) -> bool {
+    ["cuCtxGetId", "cuStreamIsCapturing"].contains(&call)
+}
+
+#[test(on = driver()
+    .script("devices 2; synchronise allow")
+    .legacy_stream()
+    .may_misuse(sees_that_it_is_gone))]
 fn contexts_may_be_destroyed_or_reset_in_a_window() {
-    if !measuring() {
-        return;
-    }
-    if is_child() {
-        let _profiler = init().expect("set up");
-        let (profile, windows) = session();
-        let driver = Program::new(0, "first").driver;
-        let mut steps = 0;
-        for end in ["destroyed", "reset"] {
-            for _ in 0..3 {
-                let context = if end == "destroyed" {
-                    made(|context| driver.cuCtxCreate_v2(context, 0, 0))
-                } else {
-                    driver.primary(1)
-                };
-                assert_eq!(driver.cuCtxSetCurrent(context), 0);
-                let (stream, spin) = (driver.stream(raw::NON_BLOCKING), driver.kernel("spin_ns"));
-                let lent = on(stream, context);
-                for _ in 0..5 {
-                    let _read = scope!(format!("{end}: burst"), stream = &lent);
-                    assert_eq!(driver.spin(spin, 500, stream), 0);
-                }
-                assert_eq!(driver.cuStreamSynchronize(stream), 0);
-                profile.step();
-                assert!(profile.wait(PATIENCE));
-                for _ in 0..5 {
-                    let _lost = scope!(format!("{end}: burst"), stream = &lent);
-                    assert_eq!(driver.spin(spin, 500, stream), 0);
-                }
-                {
-                    let _across = scope!(format!("{end}: burst"), stream = &lent);
-                    assert_eq!(driver.spin(spin, 500, stream), 0);
-                    // If the context ended after the resolver has been told that it exists, the resolver would use
-                    // it: programs must flush first (see the guide).
-                    let resolver = Held::call("cuCtxGetId", 1);
-                    resolver.wait_or_idle();
-                    if end == "destroyed" {
-                        assert_eq!(driver.cuCtxDestroy_v2(context), 0);
-                    } else {
-                        assert_eq!(driver.cuDevicePrimaryCtxReset_v2(1), 0);
-                    }
-                }
-                profile.step();
-                steps += 2;
-                assert!(profile.wait(PATIENCE));
+    let _profiler = init().expect("set up");
+    let (profile, windows) = session();
+    let driver = Program::new(0, "first").driver;
+    let mut steps = 0;
+    for end in ["destroyed", "reset"] {
+        for _ in 0..3 {
+            let context = if end == "destroyed" {
+                made(|context| driver.cuCtxCreate_v2(context, 0, 0))
+            } else {
+                driver.primary(1)
+            };
+            assert_eq!(driver.cuCtxSetCurrent(context), 0);
+            let (stream, spin) = (driver.stream(raw::NON_BLOCKING), driver.kernel("spin_ns"));
+            let lent = on(stream, context);
+            for _ in 0..5 {
+                let _read = scope!(format!("{end}: burst"), stream = &lent);
+                assert_eq!(driver.spin(spin, 500, stream), 0);
             }
+            assert_eq!(driver.cuStreamSynchronize(stream), 0);
+            profile.step();
+            assert!(profile.wait(PATIENCE));
+            for _ in 0..5 {
+                let _lost = scope!(format!("{end}: burst"), stream = &lent);
+                assert_eq!(driver.spin(spin, 500, stream), 0);
+            }
+            {
+                let _across = scope!(format!("{end}: burst"), stream = &lent);
+                assert_eq!(driver.spin(spin, 500, stream), 0);
+                // If the context ended after the resolver has been told that it exists, the resolver would use
+                // it: programs must flush first (see the guide).
+                let resolver = Held::call("cuCtxGetId", 1);
+                resolver.wait_or_idle();
+                if end == "destroyed" {
+                    assert_eq!(driver.cuCtxDestroy_v2(context), 0);
+                } else {
+                    assert_eq!(driver.cuDevicePrimaryCtxReset_v2(1), 0);
+                }
+            }
+            profile.step();
+            steps += 2;
+            assert!(profile.wait(PATIENCE));
         }
-        let mut wrong = Vec::new();
-        check(&profile, &windows, steps, &mut wrong);
-        assert_eq!(wrong, [""; 0]);
-        return;
     }
-    let ran = on_the_driver_with("devices 2; synchronise allow", gpu::legacy_stream);
-    assert_eq!(ran.report.alive.events, 0);
-    // The one question that has "it is destroyed" among its documented answers; and to end the stream of an open
-    // scope breaks the promise that `from_raw` asks for: the driver may see it used once more.
-    let allowed = ["cuCtxGetId", "cuStreamIsCapturing"];
-    let others = ran
-        .report
-        .misuses
-        .iter()
-        .filter(|misuse| !allowed.contains(&&*misuse.call));
-    assert_eq!(others.count(), 0, "{:?}", ran.report.misuses);
+    let mut wrong = Vec::new();
+    check(&profile, &windows, steps, &mut wrong);
+    assert_eq!(wrong, [""; 0]);
 }
 
-#[test]
+fn small(driver: OnDriver, variable: &&str) -> OnDriver {
+    let value = if *variable == "PROFILER_RING" {
+        "16"
+    } else {
+        "8"
+    };
+    driver.env(variable, value)
+}
+
+#[test(on = driver().legacy_stream().each(["PROFILER_CUDA_EVENTS", "PROFILER_RING"], small))]
 fn scopes_without_an_event_or_a_place_in_the_ring_are_counted() {
-    if !measuring() {
-        return;
+    let (_profiler, gpu, stream) = started();
+    let (profile, windows) = session();
+    // The device completes nothing in the meantime, and no thread drains the rings. The window holds no more scopes
+    // than fit without GPU times.
+    let hangs = "fault cuEventQuery from 1 hang";
+    tell(hangs);
+    for _ in 0..100 {
+        let _scope = scope!("no room: burst", stream = &stream);
+        gpu.spin(&stream, 500);
     }
-    if is_child() {
-        let _profiler = init().expect("set up");
-        let gpu = Gpu::new(0);
-        let stream = gpu.stream();
-        let (profile, windows) = session();
-        // The device completes nothing in the meantime, and no thread drains the rings. The window holds no more scopes
-        // than fit without GPU times.
-        let hangs = "fault cuEventQuery from 1 hang";
-        simulator().run(hangs).expect("it is right");
-        for _ in 0..100 {
-            let _scope = scope!("no room: burst", stream = &stream);
-            gpu.spin(&stream, 500);
-        }
-        let goes_on = "clear-faults; release";
-        simulator().run(goes_on).expect("it is right");
-        stream.synchronize().expect("nothing failed");
-        profile.step();
-        assert!(profile.wait(PATIENCE));
-        let mut wrong = Vec::new();
-        check(&profile, &windows, 1, &mut wrong);
-        assert_eq!(wrong, [""; 0]);
-        assert!(gpu::row("no room: burst").without_cuda > 0);
-        return;
-    }
-    for (variable, value) in [("PROFILER_CUDA_EVENTS", "8"), ("PROFILER_RING", "16")] {
-        on_the_driver_with("", |command| {
-            gpu::legacy_stream(command);
-            command.env(variable, value);
-        });
-    }
+    let goes_on = "clear-faults; release";
+    tell(goes_on);
+    stream.synchronize().expect("nothing failed");
+    profile.step();
+    assert!(profile.wait(PATIENCE));
+    let mut wrong = Vec::new();
+    check(&profile, &windows, 1, &mut wrong);
+    assert_eq!(wrong, [""; 0]);
+    assert!(gpu::row("no room: burst").without_cuda > 0);
 }
 
-#[test]
+#[test(on = driver())]
 fn scopes_that_the_device_completed_are_never_counted_as_unread() {
     const STEPS: u32 = 100;
 
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     let (sender, windows) = mpsc::channel();
     let profile = Profile::builder()
         .schedule(Schedule::new().active(1))

@@ -5,37 +5,26 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use cudarc::driver::sys::CUgraphInstantiate_flags;
-use cudarc::driver::sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+use crate::support::captures::{begin, end};
 use cudarc::driver::{CudaGraph, CudaStream};
-use profiler_runtime::{Activity, Profile, Schedule, Trace, init, scope};
-use profiler_tests::gpu::{Gpu, exact, is_child, on_the_driver_with, settle};
-use profiler_tests::measuring;
+use profiler_runtime::{Activity, Profile, Schedule, Trace, scope};
+use profiler_tests::gpu::{Gpu, OnDriver, driver, exact, settle, started};
+use profiler_tests::stop;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs a test whose graph keeps its events to the end.
-fn is_here_with_a_graph() -> bool {
-    if !is_child() && measuring() {
-        let ran = on_the_driver_with("", |_| {});
-        assert_eq!(ran.report.misuses, []);
-        assert_eq!(ran.report.alive.events, 2);
-    }
-    is_child()
+/// The graph of the test keeps its events to the end.
+fn with_a_graph() -> OnDriver {
+    driver().keeps(2)
 }
 
 fn captured(gpu: &Gpu, stream: &Arc<CudaStream>) -> CudaGraph {
-    stream
-        .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
-        .expect("it may capture");
+    begin(stream);
     {
         let _replayed = scope!("replayed", stream = stream, cuda_graph);
         gpu.spin(stream, 30_000);
     }
-    let graph = stream.end_capture(CUgraphInstantiate_flags(0));
-    let graph = graph
-        .expect("the capture is valid")
-        .expect("it captured something");
+    let graph = end(stream);
     settle();
     graph
 }
@@ -54,14 +43,9 @@ fn replays(trace: &Trace) -> usize {
     trace.replays().count()
 }
 
-#[test]
+#[test(on = with_a_graph())]
 fn each_replay_is_in_the_window_that_was_open() {
-    if !is_here_with_a_graph() {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     let graph = captured(&gpu, &stream);
     let (sender, seen) = mpsc::channel();
     let profile = Profile::builder()
@@ -85,8 +69,7 @@ fn each_replay_is_in_the_window_that_was_open() {
         assert!(profile.wait(PATIENCE));
     }
     for session in [&profile, &beside, &without] {
-        session.stop();
-        assert!(session.wait(PATIENCE));
+        stop(session);
     }
     let mut expected: Vec<usize> = (0..30).map(|step| step % 3 + 1).collect();
     expected.push(0);
@@ -95,14 +78,9 @@ fn each_replay_is_in_the_window_that_was_open() {
     assert_eq!(replays(&without.trace().expect("a trace")), 0);
 }
 
-#[test]
+#[test(on = with_a_graph())]
 fn replays_beyond_the_capacity_are_counted() {
-    if !is_here_with_a_graph() {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     let graph = captured(&gpu, &stream);
     let ((), trace) = Profile::builder().capacity(3).run(|_| {
         for _ in 0..10 {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use profiler_runtime::session::ProfileBuilder;
 use profiler_runtime::{Profile, Schedule, Trace, init, scope};
-use profiler_tests::gpu::{Gpu, exact, is_here, simulator};
-use profiler_tests::measuring;
+use profiler_tests::gpu::{Gpu, driver, exact, started, tell};
+use profiler_tests::stop;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -61,11 +61,8 @@ fn check(windows: &Receiver<Window>, steps: u64, ns: f64) -> u64 {
     all_unread
 }
 
-#[test]
+#[test(measuring)]
 fn handlers_may_block_for_as_long_as_they_like() {
-    if !measuring() {
-        return;
-    }
     let (release, released) = mpsc::channel::<()>();
     let (sender, seen) = mpsc::channel();
     let blocked = each_step()
@@ -83,8 +80,7 @@ fn handlers_may_block_for_as_long_as_they_like() {
     }
     blocked.stop();
     // The handlers of another session are not behind these.
-    free.stop();
-    assert!(free.wait(PATIENCE));
+    stop(&free);
     assert!(seen.try_recv().is_err());
     assert!(!blocked.wait(Duration::from_millis(1)));
     drop(release);
@@ -93,16 +89,11 @@ fn handlers_may_block_for_as_long_as_they_like() {
     assert_eq!(cycles, (0..=1000).collect::<Vec<_>>());
 }
 
-#[test]
+#[test(on = driver())]
 fn steps_do_not_wait_for_a_device_that_makes_no_progress() {
     const STEPS: u64 = 100;
 
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     let (sender, seen) = mpsc::channel();
     let profile = each_step()
         .on_trace_ready(told(sender))
@@ -126,19 +117,12 @@ fn steps_do_not_wait_for_a_device_that_makes_no_progress() {
     assert!(unread < STEPS, "the last of them waited: {unread}");
 }
 
-#[test]
+#[test(on = driver())]
 fn steps_do_not_wait_for_a_driver_call_that_hangs() {
     const STEPS: u64 = 50;
 
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
-    simulator()
-        .run("fault cuEventQuery from 1 hang")
-        .expect("it is right");
+    let (_profiler, gpu, stream) = started();
+    tell("fault cuEventQuery from 1 hang");
     let (sender, seen) = mpsc::channel();
     let profile = each_step()
         .on_trace_ready(told(sender))
@@ -168,24 +152,17 @@ fn steps_do_not_wait_for_a_driver_call_that_hangs() {
             .count(),
         1
     );
-    simulator()
-        .run("clear-faults; release")
-        .expect("it is right");
+    tell("clear-faults; release");
     assert!(profile.wait(PATIENCE));
     check(&seen, STEPS, 10_000.0);
 }
 
-#[test]
+#[test(on = driver())]
 fn work_that_never_ends_costs_its_own_times_only() {
-    if !is_here("") {
-        return;
-    }
     let profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (stalling, other) = (gpu.stream(), gpu.stream());
-    simulator()
-        .run("fault cuLaunchKernel nth 1 stall")
-        .expect("it is right");
+    tell("fault cuLaunchKernel nth 1 stall");
     let profile = Profile::builder().start().expect("started");
     for (stream, name) in [(&stalling, "stalls"), (&other, "work")] {
         let _scope = scope!(name, stream = stream);
@@ -208,7 +185,7 @@ fn work_that_never_ends_costs_its_own_times_only() {
     drop(profiler);
     let (_, times, unread, _) = seen.try_recv().expect("it was handed over");
     assert_eq!((times, unread), (vec![None], 1));
-    simulator().run("release").expect("it is right");
+    tell("release");
     stalling.synchronize().expect("nothing failed");
     profiler_runtime::flush(PATIENCE);
 }

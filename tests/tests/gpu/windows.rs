@@ -3,6 +3,7 @@
 
 use profiler_tests::gpu;
 use profiler_tests::poll;
+use profiler_tests::stop;
 use std::time::Duration;
 
 use profiler_runtime::cuda::CudaLoss;
@@ -10,7 +11,7 @@ use profiler_runtime::session::Event;
 use profiler_runtime::{
     Activity, MeasureFuture, Profile, Schedule, Trace, init, measure_execution_time, scope,
 };
-use profiler_tests::gpu::{Gpu, exact, is_here, simulator};
+use profiler_tests::gpu::{Gpu, driver, exact, simulator, started};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -21,11 +22,8 @@ fn of<'t>(trace: &'t Trace, name: &str) -> Vec<Event<'t>> {
         .collect()
 }
 
-#[test]
+#[test(on = driver())]
 fn each_scope_of_a_window_has_its_own_gpu_time() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let [first, second] = [(); 2].map(|()| gpu.stream());
@@ -39,8 +37,7 @@ fn each_scope_of_a_window_has_its_own_gpu_time() {
         gpu.spin(&second, 7_000 * round);
     }
     gpu.context.synchronize().expect("nothing failed");
-    profile.stop();
-    assert!(profile.wait(PATIENCE));
+    stop(&profile);
     let trace = profile.trace().expect("a trace");
     assert!(trace.truncation().is_complete(), "{:?}", trace.truncation());
     for (name, total, own) in [
@@ -67,14 +64,9 @@ fn each_scope_of_a_window_has_its_own_gpu_time() {
     assert_eq!(streams[3..], [&*on_second; 3]);
 }
 
-#[test]
+#[test(on = driver())]
 fn a_window_is_handed_over_when_the_device_has_passed_it_and_not_before() {
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     let (sender, traces) = std::sync::mpsc::channel();
     let profile = Profile::builder()
         .schedule(Schedule::new().active(1).repeat(2))
@@ -114,14 +106,9 @@ fn a_window_is_handed_over_when_the_device_has_passed_it_and_not_before() {
     exact(times[0].expect("a GPU time"), 2_000_000.0);
 }
 
-#[test]
+#[test(on = driver())]
 fn a_future_of_a_window_has_its_own_gpu_time() {
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     let ((), trace) = Profile::builder().run(|_| {
         let work = async {
             gpu.spin(&stream, 30_000);
@@ -142,14 +129,9 @@ fn a_future_of_a_window_has_its_own_gpu_time() {
     exact(inside.gpu().expect("a GPU time").ns, 20_000.0);
 }
 
-#[test]
+#[test(on = driver())]
 fn a_lost_gpu_time_has_its_reason_in_the_window() {
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, _gpu, stream) = started();
     let mode = cudarc::driver::sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     let ((), trace) = Profile::builder()
         .run(|_| {
@@ -172,14 +154,9 @@ fn toggled(gpu: &Gpu, stream: &cudarc::driver::CudaStream) {
     gpu.spin(stream, 5_000);
 }
 
-#[test]
+#[test(on = driver())]
 fn activities_are_turned_off_and_on_again() {
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     let ((), trace) = Profile::builder().run(|profile| {
         toggled(&gpu, &stream);
         profile.toggle_collection(false, &[Activity::Cuda]);

@@ -2,11 +2,8 @@
 //! what to write; one whose time is its own is left in peace.
 
 use profiler_runtime::{init, scope, summary};
-use profiler_tests::gpu;
-use profiler_tests::gpu::{
-    Gpu, cuda, is_here_with_legacy_stream, on_the_driver_with_legacy_stream, settle,
-};
-use profiler_tests::{measuring, work};
+use profiler_tests::gpu::{Gpu, cuda, driver, finish, settle, started};
+use profiler_tests::work;
 
 /// The warnings that speak of a name.
 fn warnings_of(name: &str) -> usize {
@@ -35,59 +32,35 @@ fn forward(gpu: &Gpu, stream: &cudarc::driver::CudaStream) {
     }
 }
 
-#[test]
+#[test(on = driver()
+    .legacy_stream()
+    .says_once("`forward` launches on other streams")
+    .says(["write `stream = …`"]))]
 fn calls_that_are_read_one_by_one() {
-    if !gpu::is_child() {
-        if measuring() {
-            let ran = on_the_driver_with_legacy_stream("");
-            assert_eq!(
-                ran.stderr
-                    .matches("`forward` launches on other streams")
-                    .count(),
-                1
-            );
-            assert!(ran.stderr.contains("write `stream = …`"), "{}", ran.stderr);
-        }
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     for _ in 0..100 {
         forward(&gpu, &stream);
-        stream.synchronize().expect("nothing failed");
-        settle();
+        finish(&stream);
     }
     assert_eq!((warnings_of("forward"), warnings_of("layer")), (1, 0));
     assert_eq!((notes_of("forward"), notes_of("layer")), (1, 0));
     assert!(cuda("forward").idle_stream && !cuda("layer").idle_stream);
 }
 
-#[test]
+#[test(on = driver().legacy_stream())]
 fn calls_that_are_read_many_at_once() {
-    if !is_here_with_legacy_stream("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     for _ in 0..4 {
         (0..100).for_each(|_| forward(&gpu, &stream));
-        stream.synchronize().expect("nothing failed");
-        settle();
+        finish(&stream);
     }
     assert_eq!((warnings_of("forward"), warnings_of("layer")), (1, 0));
     assert_eq!(notes_of("forward"), 1);
 }
 
-#[test]
+#[test(on = driver().script("clock real").legacy_stream())]
 fn calls_that_work_on_the_processor_meanwhile() {
-    if !is_here_with_legacy_stream("clock real") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     for _ in 0..100 {
         {
             // The default stream passes both events at once, and its time is what the processor takes.
@@ -103,11 +76,8 @@ fn calls_that_work_on_the_processor_meanwhile() {
     assert_eq!((warnings_of("forward"), warnings_of("layer")), (1, 0));
 }
 
-#[test]
+#[test(on = driver().legacy_stream())]
 fn calls_on_their_right_stream_cause_no_warning() {
-    if !is_here_with_legacy_stream("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (stream, default) = (gpu.stream(), gpu.context.default_stream());
@@ -151,18 +121,14 @@ fn calls_on_their_right_stream_cause_no_warning() {
     }
 }
 
-#[test]
+#[test(on = driver().legacy_stream())]
 fn a_name_that_launches_nothing_is_noted_and_not_warned_of() {
-    if !is_here_with_legacy_stream("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     for _ in 0..100 {
         let _idle = scope!("idle");
     }
-    gpu.context.synchronize().expect("nothing failed");
-    settle();
+    gpu.finish();
     assert_eq!(
         (warnings_of("idle"), notes_of("idle")),
         (0, 1),

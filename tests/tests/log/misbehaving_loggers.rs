@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use profiler_runtime::log::LogError;
 use profiler_runtime::report::DropReason;
 use profiler_runtime::{FlushReport, ScalarLogger, flush, measure_execution_time, scope, summary};
-use profiler_tests::{measuring, row};
+use profiler_tests::row;
 
 /// No test gets here: it is how long one that hangs does.
 const LONG: Duration = Duration::from_secs(600);
@@ -58,29 +58,6 @@ static PANICKING: Panicking = Panicking;
 #[measure_execution_time(name = "loggers: panics", log = &PANICKING)]
 fn panics() {}
 
-#[test]
-fn a_logger_that_panics_is_not_called_again() {
-    if !measuring() {
-        return;
-    }
-    without_backtraces();
-    let (before, good_before) = (dropped(DropReason::LoggerPanicked), GOOD.load(Relaxed));
-    for _ in 0..10 {
-        panics();
-        good();
-    }
-    assert_eq!(flush(LONG).left, 0);
-    assert_eq!(PANICS.load(Relaxed), 1);
-    assert_eq!(dropped(DropReason::LoggerPanicked) - before, 10);
-    assert_eq!(GOOD.load(Relaxed) - good_before, 10, "the others go on");
-    assert_eq!(
-        row("loggers: panics").calls,
-        10,
-        "and every call is counted"
-    );
-    assert_eq!(notices_about("loggers: panics"), 1);
-}
-
 struct Failing;
 
 impl ScalarLogger for Failing {
@@ -98,11 +75,8 @@ static FAILING: Failing = Failing;
 #[measure_execution_time(name = "loggers: fails", log = &FAILING)]
 fn fails() {}
 
-#[test]
+#[test(measuring)]
 fn a_logger_that_fails_is_counted_and_called_again() {
-    if !measuring() {
-        return;
-    }
     let before = (dropped(DropReason::LoggerFailed), flush(LONG).delivered);
     for _ in 0..10 {
         fails();
@@ -147,11 +121,8 @@ fn wait_until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-#[test]
+#[test(measuring)]
 fn a_blocked_logger_delays_neither_the_program_nor_other_loggers() {
-    if !measuring() {
-        return;
-    }
     let good_before = GOOD.load(Relaxed);
     let before = dropped(DropReason::LoggerBlocked);
     blocks();
@@ -208,11 +179,8 @@ static PANICS_WHEN_ASKED: Unsafe = Unsafe {
 #[measure_execution_time(name = "loggers: unsaved panics", log = &PANICS_WHEN_ASKED)]
 fn unsaved_panics() {}
 
-#[test]
+#[test(measuring)]
 fn a_panic_in_the_flush_of_one_logger_does_not_stop_the_others() {
-    if !measuring() {
-        return;
-    }
     without_backtraces();
     let good_before = GOOD.load(Relaxed);
     unsaved_panics();
@@ -245,23 +213,6 @@ fn explode() {
     std::panic::panic_any(Bomb);
 }
 
-#[test]
-fn a_logger_whose_panic_payload_panics_is_contained() {
-    if !measuring() {
-        return;
-    }
-    without_backtraces();
-    let (before, good_before) = (dropped(DropReason::LoggerPanicked), GOOD.load(Relaxed));
-    for _ in 0..10 {
-        payload_panics();
-        good();
-    }
-    assert_eq!(flush(LONG).left, 0);
-    assert_eq!(dropped(DropReason::LoggerPanicked) - before, 10);
-    assert_eq!(GOOD.load(Relaxed) - good_before, 10, "the others go on");
-    assert_eq!(notices_about("loggers: payload panics"), 1);
-}
-
 static DEFUSED: AtomicU64 = AtomicU64::new(0);
 
 /// Takes its entries, and panics when it is dropped.
@@ -288,11 +239,8 @@ fn drop_panics() {}
 )]
 fn both_panic() {}
 
-#[test]
+#[test(measuring)]
 fn entries_of_a_logger_that_panics_when_dropped_are_delivered() {
-    if !measuring() {
-        return;
-    }
     without_backtraces();
     let (before, report) = (DEFUSED.load(Relaxed), flush(LONG));
     for _ in 0..10 {
@@ -303,20 +251,6 @@ fn entries_of_a_logger_that_panics_when_dropped_are_delivered() {
     assert_eq!(DEFUSED.load(Relaxed) - before, 10);
     assert_eq!(after.delivered - report.delivered, 10);
     assert_eq!(notices_about("loggers: drop panics"), 0);
-}
-
-#[test]
-fn a_logger_that_panics_in_a_call_and_when_dropped_is_contained() {
-    if !measuring() {
-        return;
-    }
-    without_backtraces();
-    let before = dropped(DropReason::LoggerPanicked);
-    both_panic();
-    good();
-    assert_eq!(flush(LONG).left, 0);
-    assert_eq!(dropped(DropReason::LoggerPanicked) - before, 1);
-    assert_eq!(notices_about("loggers: both panic"), 1);
 }
 
 /// An error whose text panics.
@@ -342,19 +276,29 @@ impl ScalarLogger for FailsUnspeakably {
 #[measure_execution_time(name = "loggers: unspeakable", log = &FailsUnspeakably)]
 fn unspeakable() {}
 
-#[test]
-fn a_logger_whose_error_panics_when_formatted_counts_as_panicked() {
-    if !measuring() {
-        return;
-    }
+#[test(measuring)]
+fn a_logger_that_panics_is_contained_and_not_called_again() {
     without_backtraces();
-    let (before, good_before) = (dropped(DropReason::LoggerPanicked), GOOD.load(Relaxed));
-    unspeakable();
-    good();
-    assert_eq!(flush(LONG).left, 0);
-    assert_eq!(dropped(DropReason::LoggerPanicked) - before, 1);
-    assert_eq!(GOOD.load(Relaxed) - good_before, 1, "the others go on");
-    assert_eq!(notices_about("loggers: unspeakable"), 1);
+    let cases: [(&str, fn()); 4] = [
+        ("loggers: panics", panics),
+        ("loggers: payload panics", payload_panics),
+        ("loggers: both panic", both_panic),
+        ("loggers: unspeakable", unspeakable),
+    ];
+    for (name, call) in cases {
+        let (before, good_before) = (dropped(DropReason::LoggerPanicked), GOOD.load(Relaxed));
+        for _ in 0..10 {
+            call();
+            good();
+        }
+        assert_eq!(flush(LONG).left, 0, "{name}");
+        assert_eq!(dropped(DropReason::LoggerPanicked) - before, 10, "{name}");
+        let others = GOOD.load(Relaxed) - good_before;
+        assert_eq!(others, 10, "{name}: the others go on");
+        assert_eq!(row(name).calls, 10, "{name}: every call is counted");
+        assert_eq!(notices_about(name), 1, "{name}");
+    }
+    assert_eq!(PANICS.load(Relaxed), 1);
 }
 
 /// A subscriber that panics whenever it is asked.
@@ -392,11 +336,8 @@ impl tracing::Subscriber for PanickingSubscriber {
 
 static SUBSCRIBER_ASKED: AtomicU64 = AtomicU64::new(0);
 
-#[test]
+#[test(measuring)]
 fn a_panicking_tracing_subscriber_does_not_affect_the_program() {
-    if !measuring() {
-        return;
-    }
     tracing::subscriber::with_default(PanickingSubscriber, || {
         // It is warned of that no step was made, on this thread.
         let schedule = profiler_runtime::Schedule::new().wait(5).active(1);
@@ -432,11 +373,8 @@ static BLOCKS_IN_FLUSH: Unsafe = Unsafe {
 #[measure_execution_time(name = "loggers: flush blocks", log = &BLOCKS_IN_FLUSH)]
 fn flush_blocks() {}
 
-#[test]
+#[test(measuring)]
 fn entries_of_a_logger_whose_flush_blocks_count_as_left() {
-    if !measuring() {
-        return;
-    }
     let good_before = GOOD.load(Relaxed);
     flush_blocks();
     assert!(
@@ -472,11 +410,8 @@ impl ScalarLogger for Shared {
 
 static SHARED: Shared = Shared;
 
-#[test]
+#[test(measuring)]
 fn a_shared_logger_that_blocks_for_many_names_occupies_one_thread() {
-    if !measuring() {
-        return;
-    }
     let good_before = GOOD.load(Relaxed);
     for number in 0..12 {
         drop(scope!(format!("loggers: shared {number}"), log = &SHARED));
@@ -526,11 +461,8 @@ static SAVING: Saving = Saving {
 #[measure_execution_time(name = "loggers: saves later", log = &SAVING)]
 fn saves_later() {}
 
-#[test]
+#[test(measuring)]
 fn each_entry_is_delivered_or_dropped_or_left() {
-    if !measuring() {
-        return;
-    }
     let before = flush(LONG);
     assert_eq!(before.left, 0);
     // Entries that the program logs directly do not count as the profiler's.
@@ -579,11 +511,8 @@ static HELD_IN_FLUSH: Unsafe = Unsafe {
 #[measure_execution_time(name = "loggers: held in flush", log = &HELD_IN_FLUSH)]
 fn held_in_flush() {}
 
-#[test]
+#[test(measuring)]
 fn entries_taken_by_a_blocked_logger_count_as_left_and_not_as_delivered() {
-    if !measuring() {
-        return;
-    }
     let before = flush(LONG);
     assert_eq!(before.left, 0);
     for _ in 0..5 {

@@ -7,7 +7,7 @@ use std::fs;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, SystemTime};
 
-use profiler_runtime::log::LogError;
+use profiler_runtime::log::{LogError, trace_handler};
 use profiler_runtime::{
     Activity, Profile, ScalarLogger, Schedule, TensorBoardLogger, Trace, flush, init, scope,
     summary,
@@ -16,8 +16,8 @@ use profiler_tests::child;
 use profiler_tests::event_files;
 use profiler_tests::event_files::ReadHistogram;
 use profiler_tests::full_disk;
-use profiler_tests::gpu::{Gpu, is_here};
-use profiler_tests::measuring;
+use profiler_tests::gpu::{Gpu, driver};
+use profiler_tests::stop;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -61,17 +61,14 @@ fn assert_holds(read: &ReadHistogram, milliseconds: &[f64]) {
     assert_eq!(counted, read.count, "{}", read.tag);
 }
 
-#[test]
+#[test(measuring)]
 fn each_window_has_a_histogram_of_each_name_and_a_table() -> Outcome {
-    if !measuring() {
-        return Ok(());
-    }
     let dir = tempfile::tempdir()?;
     let board = Arc::new(TensorBoardLogger::new(dir.path())?);
     let (windows, told) = mpsc::channel();
     let profile = Profile::builder()
         .schedule(Schedule::new().wait(1).warmup(1).active(2).repeat(3))
-        .on_trace_ready(board.trace_handler())
+        .on_trace_ready(trace_handler(&board))
         .on_trace_ready(move |trace| windows.send(Expected::of(trace)))
         .start()?;
     let odd = "board: `odd` ``` <b>\"größe\"</b> | 1";
@@ -83,8 +80,7 @@ fn each_window_has_a_histogram_of_each_name_and_a_table() -> Outcome {
         drop(train);
         profile.step();
     }
-    profile.stop();
-    assert!(profile.wait(PATIENCE));
+    stop(&profile);
 
     // The handler has written all of it out.
     let mut file = event_files::only_file(dir.path());
@@ -146,11 +142,8 @@ fn each_window_has_a_histogram_of_each_name_and_a_table() -> Outcome {
     Ok(())
 }
 
-#[test]
+#[test(on = driver())]
 fn gpu_times_have_histograms_of_their_own() -> Outcome {
-    if !is_here("") {
-        return Ok(());
-    }
     let _profiler = init()?;
     let dir = tempfile::tempdir()?;
     let board = Arc::new(TensorBoardLogger::new(dir.path())?);
@@ -159,7 +152,7 @@ fn gpu_times_have_histograms_of_their_own() -> Outcome {
     for activities in [vec![Activity::Cpu, Activity::Cuda], vec![Activity::Cuda]] {
         let profile = Profile::builder()
             .activities(activities)
-            .on_trace_ready(board.trace_handler())
+            .on_trace_ready(trace_handler(&board))
             .start()?;
         for microseconds in [10, 20, 70] {
             let _scope = scope!("board: on the gpu", stream = &stream);
@@ -167,8 +160,7 @@ fn gpu_times_have_histograms_of_their_own() -> Outcome {
         }
         drop(scope!("board: on the cpu", bypass = false));
         stream.synchronize()?;
-        profile.stop();
-        assert!(profile.wait(PATIENCE));
+        stop(&profile);
     }
 
     let file = event_files::only_file(dir.path());
@@ -191,18 +183,15 @@ fn gpu_times_have_histograms_of_their_own() -> Outcome {
     Ok(())
 }
 
-#[test]
+#[test(measuring)]
 fn a_window_that_is_cut_short_takes_no_other_windows_place() -> Outcome {
-    if !measuring() {
-        return Ok(());
-    }
     let dir = tempfile::tempdir()?;
     let board = Arc::new(TensorBoardLogger::new(dir.path())?);
     // Windows of three steps; nothing happens in the one that is open at the end, or a little.
     for leftover in [0, 1, 4] {
         let profile = Profile::builder()
             .schedule(Schedule::new().active(3))
-            .on_trace_ready(board.trace_handler())
+            .on_trace_ready(trace_handler(&board))
             .start()?;
         for call in 0..6 + leftover {
             drop(scope!("board: step"));
@@ -210,8 +199,7 @@ fn a_window_that_is_cut_short_takes_no_other_windows_place() -> Outcome {
                 profile.step();
             }
         }
-        profile.stop();
-        assert!(profile.wait(PATIENCE));
+        stop(&profile);
     }
 
     let file = event_files::only_file(dir.path());
@@ -223,11 +211,8 @@ fn a_window_that_is_cut_short_takes_no_other_windows_place() -> Outcome {
     Ok(())
 }
 
-#[test]
+#[test(measuring)]
 fn a_window_waits_for_room_on_a_full_disk() -> Outcome {
-    if !measuring() {
-        return Ok(());
-    }
     let Some(dir) = child::dir() else {
         return Ok(full_disk::passes()?);
     };
@@ -235,7 +220,7 @@ fn a_window_waits_for_room_on_a_full_disk() -> Outcome {
     let ((), trace) = Profile::builder().run(|_| drop(scope!("board: full")));
     let trace = trace?;
     full_disk::limit_files(fs::metadata(board.path())?.len())?;
-    let error = board.trace_handler()(&trace).expect_err("there is no room");
+    let error = trace_handler(&board)(&trace).expect_err("there is no room");
     assert!(matches!(error, LogError::Io { .. }), "{error}");
     assert!(board.unsaved() > 0 && board.lost() == 0);
     let file = event_files::only_file(&dir);

@@ -1,6 +1,7 @@
 //! With `profile_memory` and `ProfilerAllocator`, each scope has what its thread allocated, freed and held at most
 //! inside of it, to the byte: nothing of what runs elsewhere, and nothing of the profiler's own.
 
+use profiler_tests::stop;
 use std::alloc::{GlobalAlloc, Layout};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -11,7 +12,6 @@ use std::time::Duration;
 use crate::ALLOCATOR;
 use profiler_runtime::session::{MemoryUse, ProfileBuilder};
 use profiler_runtime::{MeasureFuture, Profile, Schedule, Trace, scope};
-use profiler_tests::measuring;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -50,11 +50,8 @@ fn traced<T>(builder: impl Fn() -> ProfileBuilder, f: impl Fn() -> T) -> Arc<Tra
     last.expect("two runs")
 }
 
-#[test]
+#[test(measuring)]
 fn each_scope_has_its_own_memory_and_that_of_its_children() {
-    if !measuring() {
-        return;
-    }
     let trace = traced(builder, || {
         let _outer = scope!("memory: outer");
         let kept = bytes(1000);
@@ -74,11 +71,8 @@ fn each_scope_has_its_own_memory_and_that_of_its_children() {
     assert_eq!(host(&trace, "memory: nothing"), [(0, 0, 0)]);
 }
 
-#[test]
+#[test(measuring)]
 fn peaks_are_those_of_each_scope_however_they_nest() {
-    if !measuring() {
-        return;
-    }
     let trace = traced(builder, || {
         let _outer = scope!("peaks: outer");
         drop(bytes(10_000));
@@ -96,11 +90,8 @@ fn peaks_are_those_of_each_scope_however_they_nest() {
     assert_eq!(host(&trace, "peaks: outer"), [(0, 33_150, 12_100)]);
 }
 
-#[test]
+#[test(measuring)]
 fn a_scope_that_frees_older_memory_has_a_negative_net() {
-    if !measuring() {
-        return;
-    }
     let before = bytes(4000);
     let ((), trace) = builder().run(|_| {
         let within = bytes(600);
@@ -113,11 +104,8 @@ fn a_scope_that_frees_older_memory_has_a_negative_net() {
     assert_eq!(host(&trace, "older: frees"), [(-4600, 10, 0)]);
 }
 
-#[test]
+#[test(measuring)]
 fn blocks_that_grow_and_shrink_are_counted_by_their_sizes() {
-    if !measuring() {
-        return;
-    }
     let layout = |size| Layout::from_size_align(size, 16).expect("a layout");
     let trace = traced(builder, || {
         let _scope = scope!("resized");
@@ -137,11 +125,8 @@ fn blocks_that_grow_and_shrink_are_counted_by_their_sizes() {
     assert_eq!((net, peak), (0, 5000));
 }
 
-#[test]
+#[test(measuring)]
 fn threads_are_counted_each_for_itself() {
-    if !measuring() {
-        return;
-    }
     let trace = traced(builder, || {
         let workers: Vec<_> = (1..=3_usize)
             .map(|worker| {
@@ -172,11 +157,8 @@ fn threads_are_counted_each_for_itself() {
     assert_eq!(host(&trace, "threads: frees"), [(-77, 0, 0)]);
 }
 
-#[test]
+#[test(measuring)]
 fn memory_that_the_profiler_allocates_belongs_to_no_scope() {
-    if !measuring() {
-        return;
-    }
     // All there is to ask for, in scopes of names that are new, on a thread that is new.
     let everything = || {
         builder()
@@ -205,13 +187,10 @@ fn memory_that_the_profiler_allocates_belongs_to_no_scope() {
     }
 }
 
-#[test]
+#[test(measuring)]
 fn memory_that_the_profiler_frees_belongs_to_no_scope() {
     const SCOPES: usize = 10_000;
 
-    if !measuring() {
-        return;
-    }
     let trace = traced(builder, || {
         let ((), inner) = Profile::builder()
             .run(|_| (0..SCOPES).for_each(|_| drop(scope!("given back: inside"))));
@@ -229,11 +208,8 @@ fn memory_that_the_profiler_frees_belongs_to_no_scope() {
     assert_eq!(allocated, 0);
 }
 
-#[test]
+#[test(measuring)]
 fn a_measured_future_adds_no_memory_to_the_scope_around_it() {
-    if !measuring() {
-        return;
-    }
     let trace = traced(
         || builder().with_stack(true),
         || {
@@ -249,11 +225,8 @@ fn a_measured_future_adds_no_memory_to_the_scope_around_it() {
     assert_eq!(future.expect("it is there").memory(), None);
 }
 
-#[test]
+#[test(measuring)]
 fn the_total_of_the_process_is_over_the_least() {
-    if !measuring() {
-        return;
-    }
     let before = bytes(50_000_000);
     let ((), trace) = builder().run(|_| {
         drop(before);
@@ -267,11 +240,8 @@ fn the_total_of_the_process_is_over_the_least() {
     assert!((2_900_000..3_100_000).contains(&grown), "{grown} bytes");
 }
 
-#[test]
+#[test(measuring)]
 fn memory_is_counted_only_in_sessions_that_ask_for_it() {
-    if !measuring() {
-        return;
-    }
     let work = || {
         let _scope = scope!("unasked");
         drop(bytes(10));
@@ -286,21 +256,17 @@ fn memory_is_counted_only_in_sessions_that_ask_for_it() {
     let asks = builder().start().expect("started");
     let ((), trace) = Profile::builder().run(|_| work());
     assert_eq!(memory_is_known(&trace.expect("a window")), [false]);
-    asks.stop();
-    assert!(asks.wait(PATIENCE));
+    stop(&asks);
     assert_eq!(
         host(&asks.trace().expect("a trace"), "unasked"),
         [(0, 10, 10)]
     );
 }
 
-#[test]
+#[test(measuring)]
 fn the_total_of_the_process_does_not_drift_with_what_is_freed_between_windows() {
     const LARGE: usize = 50_000_000;
 
-    if !measuring() {
-        return;
-    }
     let (sender, seen) = std::sync::mpsc::channel();
     let profile = builder()
         .schedule(Schedule::new().wait(1).active(1))
@@ -321,8 +287,7 @@ fn the_total_of_the_process_does_not_drift_with_what_is_freed_between_windows() 
         drop(large);
         assert!(profile.wait(PATIENCE));
     }
-    profile.stop();
-    assert!(profile.wait(PATIENCE));
+    stop(&profile);
     let seen: Vec<u64> = seen.try_iter().flatten().collect();
     assert_eq!(seen.len(), 5);
     for total in seen {

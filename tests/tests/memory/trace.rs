@@ -1,14 +1,10 @@
 //! Where memory is profiled, a trace tells of each scope what it took itself: together, what was taken.
 
 use profiler_runtime::{Profile, scope};
-use profiler_tests::measuring;
 use profiler_tests::traces::kept_events;
 
-#[test]
+#[test(measuring)]
 fn what_scopes_took_themselves_adds_up() {
-    if !measuring() {
-        return;
-    }
     let builder = Profile::builder().profile_memory(true).record_shapes(true);
     let (kept, trace) = builder.run(|_| {
         let _outer = scope!("told: outer");

@@ -29,17 +29,15 @@ fn with_step(step: u64) {
     let _ = step;
 }
 
-#[test]
+#[test(measuring)]
 fn nested_calls_are_nested_ranges() {
-    let Some(recorded) = record("", || {
+    let recorded = record("", || {
         outer(|| {
             inner();
             measure!("section", { inner() });
         });
         inner();
-    }) else {
-        return;
-    };
+    });
     let expected = [
         "+outer", "+inner", "-", "+section", "+inner", "-", "-", "-", "+inner", "-",
     ];
@@ -47,18 +45,16 @@ fn nested_calls_are_nested_ranges() {
     assert!(recorded.warnings().is_empty(), "{}", recorded.stderr);
 }
 
-#[test]
+#[test(measuring)]
 fn each_recursive_call_is_a_range() {
-    let Some(recorded) = record("", || recursive(2)) else {
-        return;
-    };
+    let recorded = record("", || recursive(2));
     let expected = ["+recursive", "+recursive", "+recursive", "-", "-", "-"];
     assert_eq!(recorded.ranges(), expected);
 }
 
-#[test]
+#[test(measuring)]
 fn a_panic_ends_the_ranges_that_it_leaves() {
-    let Some(recorded) = record("", || {
+    let recorded = record("", || {
         outer(|| {
             let caught = catch_unwind(|| {
                 let _section = scope!("left");
@@ -67,21 +63,17 @@ fn a_panic_ends_the_ranges_that_it_leaves() {
             assert!(caught.is_err());
             inner();
         });
-    }) else {
-        return;
-    };
+    });
     let expected = ["+outer", "+left", "+outer", "-", "-", "+inner", "-", "-"];
     assert_eq!(recorded.ranges(), expected);
 }
 
-#[test]
+#[test(measuring)]
 fn names_that_the_filter_excludes_are_no_ranges() {
     let filter = |command: &mut std::process::Command| {
         command.env("PROFILER_FILTER", "-*inner,-*section*");
     };
-    let Some(recorded) = record_with(filter, || outer(|| measure!("section", { inner() }))) else {
-        return;
-    };
+    let recorded = record_with(filter, || outer(|| measure!("section", { inner() })));
     assert_eq!(recorded.ranges(), ["+outer", "-"]);
     let registered = recorded.all(|call| match call {
         Call::Register(name) => Some(name.clone()),
@@ -90,9 +82,9 @@ fn names_that_the_filter_excludes_are_no_ranges() {
     assert_eq!(registered.len(), 1, "{registered:?}");
 }
 
-#[test]
+#[test(measuring)]
 fn calls_that_are_not_measured_are_no_ranges() {
-    let Some(recorded) = record("", || {
+    let recorded = record("", || {
         outer(|| {
             bypassed();
             measure!("bypassed section", bypass = true, { inner() });
@@ -102,17 +94,15 @@ fn calls_that_are_not_measured_are_no_ranges() {
         });
         set_enabled(true);
         inner();
-    }) else {
-        return;
-    };
+    });
     // The section's body is measured, although the section is not.
     let expected = ["+outer", "+inner", "-", "-", "+inner", "-"];
     assert_eq!(recorded.ranges(), expected);
 }
 
-#[test]
+#[test(measuring)]
 fn a_guard_that_is_dropped_first_ends_the_ranges_inside() {
-    let Some(recorded) = record("", || {
+    let recorded = record("", || {
         outer(|| {
             let first = scope!("first");
             let second = scope!("second");
@@ -122,37 +112,31 @@ fn a_guard_that_is_dropped_first_ends_the_ranges_inside() {
             drop(third);
         });
         inner();
-    }) else {
-        return;
-    };
+    });
     let expected = [
         "+outer", "+first", "+second", "-", "-", "+third", "-", "-", "+inner", "-",
     ];
     assert_eq!(recorded.ranges(), expected);
 }
 
-#[test]
+#[test(measuring)]
 fn a_leaked_guard_ends_with_the_scope_around_it() {
-    let Some(recorded) = record("", || {
+    let recorded = record("", || {
         outer(|| std::mem::forget(scope!("leaked")));
         inner();
-    }) else {
-        return;
-    };
+    });
     let expected = ["+outer", "+leaked", "-", "-", "+inner", "-"];
     assert_eq!(recorded.ranges(), expected);
 }
 
-#[test]
+#[test(measuring)]
 fn too_many_open_ranges_are_left_out_and_reported() {
-    let Some(recorded) = record("", || {
+    let recorded = record("", || {
         let guards: Vec<_> = (0..4100).map(|_| scope!("deep")).collect();
         // Innermost first, as the compiler drops guards.
         guards.into_iter().rev().for_each(drop);
         inner();
-    }) else {
-        return;
-    };
+    });
     let ranges = recorded.ranges();
     let pushed = ranges.iter().filter(|range| *range == "+deep").count();
     let popped = ranges.iter().filter(|range| *range == "-").count();
@@ -160,7 +144,7 @@ fn too_many_open_ranges_are_left_out_and_reported() {
     assert_eq!(recorded.warnings().len(), 1, "{}", recorded.stderr);
 }
 
-#[test]
+#[test(measuring)]
 fn a_range_has_a_category_a_colour_and_the_step_that_the_call_gives() {
     let step = |command: &mut std::process::Command| {
         command
@@ -168,15 +152,13 @@ fn a_range_has_a_category_a_colour_and_the_step_that_the_call_gives() {
             .env("PROFILER_TRACE", std::env::temp_dir().join("nvtx-none"))
             .env("PROFILER_CONTROL", "/nonexistent/control");
     };
-    let Some(recorded) = record_with(step, || {
+    let recorded = record_with(step, || {
         outer(inner);
         with_step(42);
         drop(scope!("section", global_step = 7));
         drop(scope!("epoch"));
         drop(scope!(format!("built {}", "at run time")));
-    }) else {
-        return;
-    };
+    });
     let ranges = recorded.all(|call| match call {
         Call::Push(range) => Some(range.clone()),
         _ => None,
@@ -209,7 +191,7 @@ fn a_range_has_a_category_a_colour_and_the_step_that_the_call_gives() {
     );
 }
 
-#[test]
+#[test(measuring)]
 fn a_call_inside_a_destructor_of_a_panic_is_a_range() {
     struct Measures;
     impl Drop for Measures {
@@ -217,14 +199,12 @@ fn a_call_inside_a_destructor_of_a_panic_is_a_range() {
             inner();
         }
     }
-    let Some(recorded) = record("", || {
+    let recorded = record("", || {
         let caught = catch_unwind(AssertUnwindSafe(|| {
             let _measures = Measures;
             outer(|| resume_unwind(Box::new("ends here")));
         }));
         assert!(caught.is_err());
-    }) else {
-        return;
-    };
+    });
     assert_eq!(recorded.ranges(), ["+outer", "-", "+inner", "-"]);
 }

@@ -38,17 +38,15 @@ fn poll<T>(future: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-#[test]
+#[test(measuring)]
 fn a_future_is_one_range_over_all_its_polls_and_threads() {
-    let Some(recorded) = record("", || {
+    let recorded = record("", || {
         let mut task = Box::pin(task());
         assert!(poll(task.as_mut()).is_pending());
         thread::spawn(move || assert!(poll(task.as_mut()).is_ready()))
             .join()
             .expect("no panic");
-    }) else {
-        return;
-    };
+    });
     let expected = ["0>task", "0+work", "0-", "1+work", "1-", "1<task"];
     assert_eq!(recorded.ranges(), expected);
     let category = recorded.all(|call| match call {
@@ -58,18 +56,16 @@ fn a_future_is_one_range_over_all_its_polls_and_threads() {
     assert_eq!(category, [(3, None)]);
 }
 
-#[test]
+#[test(measuring)]
 fn futures_that_are_polled_in_turn_overlap() {
-    let Some(recorded) = record("", || {
+    let recorded = record("", || {
         let mut one = pin!(once_pending().measure_execution_time("one").global_step(5));
         let mut other = pin!(once_pending().measure_execution_time("other"));
         assert!(poll(one.as_mut()).is_pending());
         assert!(poll(other.as_mut()).is_pending());
         assert!(poll(one.as_mut()).is_ready());
         assert!(poll(other.as_mut()).is_ready());
-    }) else {
-        return;
-    };
+    });
     assert_eq!(recorded.ranges(), [">one", ">other", "<one", "<other"]);
     let payloads = recorded.all(|call| match call {
         Call::Start(_, range) => Some(range.payload),
@@ -78,9 +74,9 @@ fn futures_that_are_polled_in_turn_overlap() {
     assert_eq!(payloads, [Some(5), None]);
 }
 
-#[test]
+#[test(measuring)]
 fn the_range_of_a_future_ends_when_it_is_dropped_or_panics() {
-    let Some(recorded) = record("", || {
+    let recorded = record("", || {
         let mut dropped = Box::pin(task());
         assert!(poll(dropped.as_mut()).is_pending());
         drop(dropped);
@@ -91,16 +87,14 @@ fn the_range_of_a_future_ends_when_it_is_dropped_or_panics() {
         }));
         assert!(caught.is_err());
         drop(panics);
-    }) else {
-        return;
-    };
+    });
     let expected = [">task", "+work", "-", "<task", ">panics", "<panics"];
     assert_eq!(recorded.ranges(), expected);
 }
 
-#[test]
+#[test(measuring)]
 fn a_poll_ends_the_ranges_of_guards_that_are_held_across_it() {
-    let Some(recorded) = record("", || {
+    let recorded = record("", || {
         let holds = async {
             let _guard = scope!("held");
             once_pending().await;
@@ -111,20 +105,18 @@ fn a_poll_ends_the_ranges_of_guards_that_are_held_across_it() {
         work();
         assert!(poll(holds.as_mut()).is_ready());
         work();
-    }) else {
-        return;
-    };
+    });
     let expected = [
         ">holds", "+held", "-", "+work", "-", "+work", "-", "<holds", "+work", "-",
     ];
     assert_eq!(recorded.ranges(), expected);
 }
 
-#[test]
+#[test(measuring)]
 fn eight_threads_have_balanced_ranges_and_register_each_name_once() {
     const THREADS: usize = 8;
     const CALLS: usize = 50;
-    let Some(recorded) = record("", || {
+    let recorded = record("", || {
         let barrier = Barrier::new(THREADS);
         // Attaches the tool, so that no thread is measured before that.
         work();
@@ -142,9 +134,7 @@ fn eight_threads_have_balanced_ranges_and_register_each_name_once() {
                 named.spawn_scoped(threads, run).expect("a thread starts");
             }
         });
-    }) else {
-        return;
-    };
+    });
     let mut open = BTreeMap::<u32, usize>::new();
     let mut pushed = 0;
     for Line { thread, call, .. } in &recorded.lines {
@@ -180,7 +170,7 @@ fn eight_threads_have_balanced_ranges_and_register_each_name_once() {
     assert_eq!(names, expected);
 }
 
-#[test]
+#[test(measuring)]
 fn calls_in_destructors_of_thread_locals_are_ranges() {
     struct Measures;
     impl Drop for Measures {
@@ -191,23 +181,21 @@ fn calls_in_destructors_of_thread_locals_are_ranges() {
     thread_local! {
         static AT_END: RefCell<Option<Measures>> = const { RefCell::new(None) };
     }
-    let Some(recorded) = record("", || {
+    let recorded = record("", || {
         thread::spawn(|| {
             AT_END.set(Some(Measures));
             work();
         })
         .join()
         .expect("no panic");
-    }) else {
-        return;
-    };
+    });
     assert_eq!(recorded.ranges(), ["+work", "-", "+work", "-"]);
 }
 
-#[test]
+#[test(measuring)]
 #[cfg(unix)]
 fn a_forked_child_gives_no_ranges_and_its_parent_continues() {
-    let Some(recorded) = record("", || {
+    let recorded = record("", || {
         let guard = scope!("around");
         // SAFETY: the child calls measured functions and exits. No other thread runs.
         let child = unsafe { libc::fork() };
@@ -223,9 +211,7 @@ fn a_forked_child_gives_no_ranges_and_its_parent_continues() {
         assert_eq!(status, 0);
         work();
         drop(guard);
-    }) else {
-        return;
-    };
+    });
     assert!(recorded.lines.iter().all(|line| line.process == 0));
     assert_eq!(recorded.ranges(), ["+around", "+work", "-", "-"]);
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 use profiler_nvtx_recorder::{Call, INJECTION, Range};
 use profiler_runtime::{MeasureFuture, init, measure_execution_time, summary};
 use profiler_simulated_driver::Simulator;
-use profiler_tests::gpu::{self, Gpu};
+use profiler_tests::gpu::{self, Gpu, OnDriver, Ran, driver};
 use profiler_tests::nvtx::{Recorded, record, record_with};
 
 #[measure_execution_time]
@@ -25,25 +25,22 @@ fn one_warning(recorded: &Recorded, part: &str) {
     assert!(warnings[0].contains(part), "{warnings:?}");
 }
 
-#[test]
+#[test(measuring)]
 fn a_tool_that_refuses_gets_nothing() {
-    let Some(recorded) = record("refuse", scope_and_future) else {
-        return;
-    };
+    let recorded = record("refuse", scope_and_future);
     assert_eq!(recorded.lines, []);
     one_warning(&recorded, "refuses this program");
 }
 
-#[test]
+#[test(measuring)]
 fn a_library_that_is_missing_or_no_tool_is_reported() {
     let missing = |command: &mut Command| _ = command.env(INJECTION, "/nonexistent/tool.so");
-    if let Some(recorded) = record_with(missing, scope_and_future) {
-        assert_eq!(recorded.lines, []);
-        one_warning(&recorded, "cannot be loaded");
-    }
+    let recorded = record_with(missing, scope_and_future);
+    assert_eq!(recorded.lines, []);
+    one_warning(&recorded, "cannot be loaded");
 }
 
-#[test]
+#[test(measuring)]
 fn a_library_without_the_function_is_reported() {
     let other = |command: &mut Command| {
         command.env(
@@ -51,37 +48,29 @@ fn a_library_without_the_function_is_reported() {
             Simulator::built().expect("a library that is no tool"),
         );
     };
-    if let Some(recorded) = record_with(other, scope_and_future) {
-        assert_eq!(recorded.lines, []);
-        one_warning(&recorded, "has no function InitializeInjectionNvtx2");
-    }
+    let recorded = record_with(other, scope_and_future);
+    assert_eq!(recorded.lines, []);
+    one_warning(&recorded, "has no function InitializeInjectionNvtx2");
 }
 
-#[test]
+#[test(measuring)]
 fn a_tool_without_the_module_of_ranges_gets_nothing() {
-    let Some(recorded) = record("module=5", scope_and_future) else {
-        return;
-    };
+    let recorded = record("module=5", scope_and_future);
     assert_eq!(recorded.lines, []);
     one_warning(&recorded, "takes none");
 }
 
-#[test]
+#[test(measuring)]
 fn a_tool_without_the_module_of_threads_gets_ranges() {
-    let Some(recorded) = record("module=1 module=2", scope_and_future) else {
-        return;
-    };
+    let recorded = record("module=1 module=2", scope_and_future);
     let expected = ["+work", "-", ">future", "+work", "-", "<future"];
     assert_eq!(recorded.ranges(), expected);
     assert!(recorded.warnings().is_empty(), "{}", recorded.stderr);
 }
 
-#[test]
+#[test(measuring)]
 fn a_tool_that_registers_no_strings_gets_texts() {
-    let Some(recorded) = record("function=5.10 function=5.12 function=5.8", scope_and_future)
-    else {
-        return;
-    };
+    let recorded = record("function=5.10 function=5.12 function=5.8", scope_and_future);
     let ranges = recorded.all(|call| match call {
         Call::Push(range) | Call::Start(_, range) => Some(range.clone()),
         _ => None,
@@ -93,83 +82,53 @@ fn a_tool_that_registers_no_strings_gets_texts() {
     assert_eq!(recorded.ranges().len(), 6);
 }
 
-#[test]
+#[test(measuring)]
 fn a_tool_that_takes_only_one_kind_of_range_gets_that() {
-    for function in [2, 3] {
-        let faults = format!("function=5.{function}");
-        let Some(recorded) = record(&faults, scope_and_future) else {
-            return;
-        };
-        assert_eq!(recorded.ranges(), ["+work", "-", "+work", "-"]);
+    for faults in ["function=5.2", "function=5.3"] {
+        let recorded = record(faults, scope_and_future);
+        assert_eq!(recorded.ranges(), ["+work", "-", "+work", "-"], "{faults}");
         one_warning(&recorded, "none of futures");
     }
 }
 
-#[test]
+#[test(measuring)]
 fn a_tool_that_pushes_or_pops_only_gets_no_ranges_of_scopes() {
-    let Some(recorded) = record("function=5.5", scope_and_future) else {
-        return;
-    };
+    let recorded = record("function=5.5", scope_and_future);
     assert_eq!(recorded.ranges(), [">future", "<future"]);
     one_warning(&recorded, "those of futures only");
 }
 
-#[test]
+#[test(measuring)]
 fn no_tool_is_loaded_if_the_variable_says_so() {
     let off = |command: &mut Command| _ = command.env("PROFILER_NVTX", "0");
-    let Some(recorded) = record_with(off, scope_and_future) else {
-        return;
-    };
+    let recorded = record_with(off, scope_and_future);
     assert_eq!(recorded.lines, []);
     assert!(recorded.warnings().is_empty(), "{}", recorded.stderr);
 }
 
-#[test]
+#[test(measuring)]
 fn a_missing_tool_is_reported_only_if_one_is_asked_for() {
     let asked = |command: &mut Command| _ = command.env_remove(INJECTION).env("PROFILER_NVTX", "1");
-    if let Some(recorded) = record_with(asked, scope_and_future) {
-        assert_eq!(recorded.lines, []);
-        one_warning(&recorded, "is not set: start the program with one");
-    }
+    let recorded = record_with(asked, scope_and_future);
+    assert_eq!(recorded.lines, []);
+    one_warning(&recorded, "is not set: start the program with one");
 }
 
-#[test]
+#[test(measuring)]
 fn a_program_without_a_tool_gets_no_warning() {
     let unset = |command: &mut Command| _ = command.env_remove(INJECTION);
-    if let Some(recorded) = record_with(unset, scope_and_future) {
-        assert_eq!(recorded.lines, []);
-        assert!(recorded.warnings().is_empty(), "{}", recorded.stderr);
-    }
+    let recorded = record_with(unset, scope_and_future);
+    assert_eq!(recorded.lines, []);
+    assert!(recorded.warnings().is_empty(), "{}", recorded.stderr);
 }
 
-#[test]
-fn each_stream_is_named_once_after_the_first_scope_on_it() {
-    #[measure_execution_time(stream = stream)]
-    fn launches(stream: &std::sync::Arc<cudarc::driver::CudaStream>) {
-        let _ = stream;
-    }
-    if gpu::is_child() {
-        let _profiler = init().expect("set up");
-        let gpu = Gpu::new(0);
-        let streams = [gpu.stream(), gpu.stream()];
-        for stream in [&streams[0], &streams[1], &streams[0]] {
-            launches(stream);
-        }
-        let handles = streams
-            .each_ref()
-            .map(|stream| stream.cu_stream().addr().to_string());
-        println!("handles {}", handles.join(" "));
-        gpu::settle();
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("calls");
-    let ran = gpu::on_the_driver_with("", |command| {
-        command
-            .env(INJECTION, profiler_nvtx_recorder::built())
-            .env(profiler_nvtx_recorder::FILE, &file);
-    });
-    let ran = gpu::checked(ran);
+fn recorded() -> OnDriver {
+    driver()
+        .env(INJECTION, profiler_nvtx_recorder::built())
+        .file(profiler_nvtx_recorder::FILE, "calls")
+}
+
+fn streams_are_named(ran: &Ran) {
     // The test harness writes on the same line.
     let (_, said) = ran
         .stdout
@@ -179,7 +138,7 @@ fn each_stream_is_named_once_after_the_first_scope_on_it() {
     let handles: Vec<usize> = said
         .map(|handle| handle.parse().expect("a number"))
         .collect();
-    let lines = Call::read_all(&file);
+    let lines = Call::read_all(&ran.file("calls"));
     let calls = lines.iter().map(|line| &line.call);
     let named: Vec<_> = calls
         .clone()
@@ -200,4 +159,23 @@ fn each_stream_is_named_once_after_the_first_scope_on_it() {
         [(handles[0], &*expected[0]), (handles[1], &*expected[1])]
     );
     assert_eq!(calls.filter(|call| **call == Call::Pop).count(), 3);
+}
+
+#[test(on = recorded().then(streams_are_named))]
+fn each_stream_is_named_once_after_the_first_scope_on_it() {
+    #[measure_execution_time(stream = stream)]
+    fn launches(stream: &std::sync::Arc<cudarc::driver::CudaStream>) {
+        let _ = stream;
+    }
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let streams = [gpu.stream(), gpu.stream()];
+    for stream in [&streams[0], &streams[1], &streams[0]] {
+        launches(stream);
+    }
+    let handles = streams
+        .each_ref()
+        .map(|stream| stream.cu_stream().addr().to_string());
+    println!("handles {}", handles.join(" "));
+    gpu::settle();
 }

@@ -10,7 +10,7 @@ use profiler_runtime::{
     summary,
 };
 use profiler_tests::child;
-use profiler_tests::gpu::{Gpu, is_child, on_a_thread, on_the_driver_with, settle};
+use profiler_tests::gpu::{Gpu, driver, on_a_thread, settle};
 use profiler_tests::{if_measuring, measuring};
 
 /// How many children there are.
@@ -238,15 +238,8 @@ fn a_child_writes_nothing_into_its_parents_log() {
     assert_eq!((count(b"fork: once"), count(b"fork: never")), (1, 0));
 }
 
-#[test]
+#[test(on = driver().keeps_events())]
 fn whatever_the_gpu_was_asked_a_child_goes_on() {
-    if !measuring() {
-        return;
-    }
-    if !is_child() {
-        on_the_driver_with("", |_| ());
-        return;
-    }
     let gpu = Gpu::new(0);
     let forks = Forks::default();
     let on_gpu = || {

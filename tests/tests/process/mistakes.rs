@@ -403,7 +403,8 @@ fn a_window_without_the_gpu_times_that_were_asked_for_says_why() {
             let reason = trace.no_cuda_reason().expect("it has no GPU times");
             let file = fs::read_to_string(file).expect("written");
             let file: serde_json::Value = serde_json::from_str(&file).expect("JSON");
-            assert_eq!(file["profiler"]["no_cuda_reason"], reason);
+            let missing = &file["profiler"]["missing"];
+            assert_eq!(missing[0][0], format!("no GPU times: {reason}"));
         }
         return;
     }
@@ -510,7 +511,7 @@ fn the_first_lost_log_entry_is_reported_without_a_summary() {
 
 /// A `main` that returns an error prints it with `Debug`.
 #[test]
-fn an_error_reads_the_same_whichever_way_it_is_printed() {
+fn debug_of_an_error_has_its_type_and_its_message() {
     let folder = Path::new("/proc/no/such/folder");
     let init: InitError = builder().tensorboard(folder).init().expect_err("no folder");
     let schedule: ScheduleError = Schedule::parse("wiat=1").expect_err("no such key");
@@ -524,15 +525,31 @@ fn an_error_reads_the_same_whichever_way_it_is_printed() {
     let export = export.expect("a window").expect_err("no folder");
     let restriction = summary().restrict("(").expect_err("no expression");
     let sort_key = "size".parse::<SortKey>().expect_err("no such key");
-    for (debug, display) in [
-        (format!("{init:?}"), init.to_string()),
-        (format!("{schedule:?}"), schedule.to_string()),
-        (format!("{profile:?}"), profile.to_string()),
-        (format!("{log:?}"), log.to_string()),
-        (format!("{export:?}"), export.to_string()),
-        (format!("{restriction:?}"), restriction.to_string()),
-        (format!("{sort_key:?}"), sort_key.to_string()),
+    for (name, debug, display) in [
+        ("InitError::Log", format!("{init:?}"), init.to_string()),
+        (
+            "ScheduleError::UnknownKey",
+            format!("{schedule:?}"),
+            schedule.to_string(),
+        ),
+        (
+            "ProfileError::NoActivity",
+            format!("{profile:?}"),
+            profile.to_string(),
+        ),
+        ("LogError::Other", format!("{log:?}"), log.to_string()),
+        ("ExportError::Io", format!("{export:?}"), export.to_string()),
+        (
+            "RestrictionError::Pattern",
+            format!("{restriction:?}"),
+            restriction.to_string(),
+        ),
+        (
+            "SortKeyError",
+            format!("{sort_key:?}"),
+            sort_key.to_string(),
+        ),
     ] {
-        assert_eq!(debug, display);
+        assert_eq!(debug, format!("{name}({display:?})"));
     }
 }

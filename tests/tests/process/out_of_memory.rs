@@ -8,28 +8,11 @@ use profiler_runtime::__private::cells_made;
 use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::report::DropReason;
 use profiler_runtime::session::Truncation;
-use profiler_runtime::{Profile, flush, init, measure_execution_time, scope, summary};
+use profiler_runtime::{Profile, flush, measure_execution_time, scope, summary};
 use profiler_tests::allocator::{refusals, refusing};
-use profiler_tests::child;
 use profiler_tests::gpu;
-use profiler_tests::gpu::Gpu;
-use profiler_tests::measuring;
+use profiler_tests::gpu::{driver, started};
 use profiler_tests::row;
-
-/// Runs a test in a process of its own, so that no other test is refused memory. Returns `true` in that process.
-fn is_child() -> bool {
-    if child::dir().is_some() {
-        return true;
-    }
-    let dir = tempfile::tempdir().expect("a folder");
-    let output = child::again(dir.path())
-        .env_remove("PROFILER_RING")
-        .output()
-        .expect("it runs");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{stderr}");
-    false
-}
 
 /// Below what a cell takes, and above all that a test takes meanwhile.
 const CELLS: usize = 570;
@@ -50,11 +33,8 @@ fn use_up_cells(names: &str) {
     }
 }
 
-#[test]
+#[test(measuring)]
 fn calls_without_memory_for_their_statistics_are_counted() {
-    if !is_child() || !measuring() {
-        return;
-    }
     // The profiler's one-time allocations.
     drop(scope!("memory: first"));
     use_up_cells("first");
@@ -91,11 +71,8 @@ fn calls_without_memory_for_their_statistics_are_counted() {
     assert_eq!(summary().unmeasured, 10);
 }
 
-#[test]
+#[test(measuring)]
 fn a_thread_that_ends_without_memory_loses_nothing() {
-    if !is_child() || !measuring() {
-        return;
-    }
     let (end, is_to_end) = std::sync::mpsc::channel::<()>();
     let (began, has_begun) = std::sync::mpsc::channel();
     let thread = thread::spawn(move || {
@@ -116,11 +93,8 @@ fn a_thread_that_ends_without_memory_loses_nothing() {
 #[measure_execution_time(name = "memory: logged", log = |_, _, _| ())]
 fn logged() {}
 
-#[test]
+#[test(measuring)]
 fn log_entries_without_memory_for_their_ring_are_dropped_under_a_reason() {
-    if !is_child() || !measuring() {
-        return;
-    }
     let refused = refusing(RINGS, || (0..7).for_each(|_| logged()));
     assert!(refused > 0, "it asks for more");
     assert_eq!(summary().dropped, [(DropReason::NoMemory, 7)]);
@@ -130,14 +104,9 @@ fn log_entries_without_memory_for_their_ring_are_dropped_under_a_reason() {
     assert_eq!(row("memory: logged").calls, 8);
 }
 
-#[test]
+#[test(on = driver())]
 fn gpu_times_without_memory_for_their_ring_are_lost_under_a_reason() {
-    if !gpu::is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     let run = |calls: u64| {
         for _ in 0..calls {
             let _scope = scope!("memory: on the GPU", stream = &stream);
@@ -175,13 +144,10 @@ fn account(trace: &profiler_runtime::Trace) -> (usize, Truncation) {
     (held.count(), trace.truncation())
 }
 
-#[test]
+#[test(measuring)]
 fn windows_without_memory_say_what_is_missing() {
     const SCOPES: usize = 5_000;
 
-    if !is_child() || !measuring() {
-        return;
-    }
     // No ring for the thread.
     let ((), trace) = Profile::builder().run(|_| {
         let refused = refusing(RINGS, || {

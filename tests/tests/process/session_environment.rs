@@ -12,7 +12,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use profiler_runtime::{init, measure_execution_time, scope, step};
-use profiler_tests::gpu::{Gpu, on_the_driver_with, simulator};
+use profiler_tests::gpu::{Gpu, driver, tell, told};
 use serde_json::Value;
 
 const VARIABLES: [&str; 9] = [
@@ -67,6 +67,16 @@ impl Ran {
         let lines = stderr.lines();
         let said = lines.filter_map(|line| line.strip_prefix("profiler: warning: "));
         said.map(str::to_owned).collect()
+    }
+
+    /// Asserts that the program ended well, with one warning that has these parts.
+    fn warned_once(&self, parts: &[&str]) -> &Self {
+        let said = self.ended(0).warnings();
+        assert_eq!(said.len(), 1, "{said:?}");
+        for part in parts {
+            assert!(said[0].contains(part), "{part}: {said:?}");
+        }
+        self
     }
 
     fn files(&self) -> Vec<PathBuf> {
@@ -219,11 +229,11 @@ fn what_takes_long_to_write_is_written_at_the_end() {
     assert_eq!(ran.files(), [ran.folder.path().join("trace.json")]);
     let text = fs::read_to_string(&ran.files()[0]).expect("it is there");
     assert!(text.trim_end().ends_with('}'));
-    let lost = text
-        .split("\"ring_full\":")
-        .nth(1)
-        .and_then(|rest| rest.split(',').next());
-    let lost: u32 = lost.and_then(|lost| lost.parse().ok()).expect("a count");
+    let missing = text.split("\"missing\":").nth(1).expect("a list");
+    let missing = serde_json::Deserializer::from_str(missing).into_iter();
+    let missing: Vec<Vec<(String, u32)>> =
+        missing.take(1).collect::<Result<_, _>>().expect("pairs");
+    let lost: u32 = missing[0].iter().map(|(_, count)| *count).sum();
     let found = text.matches(SCOPE).count();
     assert_eq!(found, (SCOPES - lost) as usize);
 }
@@ -377,9 +387,7 @@ fn no_window_overwrites_another() {
     for file in ran.files() {
         let trace = trace(&file);
         // Some were closed faster than others were written, and emptied.
-        let given_up = trace["profiler"]["handler_behind"]
-            .as_u64()
-            .expect("a count");
+        let given_up = missing(&trace, "scopes were dropped with their windows");
         let is_last = trace["profiler"]["step_num"] == 10 && trace["profiler"]["cycle"] == 10;
         assert_eq!(
             held(&trace).len(),
@@ -387,6 +395,18 @@ fn no_window_overwrites_another() {
             "{file:?}"
         );
     }
+}
+
+/// Returns how much a trace lacks for a reason.
+fn missing(trace: &Value, reason: &str) -> u64 {
+    let missing = trace["profiler"]["missing"].as_array().expect("a list");
+    let mut pairs = missing.iter();
+    let pair = pairs.find(|pair| {
+        pair[0]
+            .as_str()
+            .is_some_and(|text| text.starts_with(reason))
+    });
+    pair.map_or(0, |pair| pair[1].as_u64().expect("a count"))
 }
 
 #[test]
@@ -435,14 +455,10 @@ fn an_invalid_schedule_is_reported_once_and_the_program_continues() {
         ("PROFILER_TRACE", "DIR/trace.json"),
         ("PROFILER_SIGNAL", "KILL"),
     ];
-    let said = run("macro", &signal).ended(0).warnings();
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].contains("PROFILER_SIGNAL"), "{said:?}");
+    run("macro", &signal).warned_once(&["PROFILER_SIGNAL"]);
     let rank = [("PROFILER_TRACE", "DIR/trace.json"), ("RANK", "first")];
     let ran = run("macro", &rank);
-    let said = ran.ended(0).warnings();
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].contains("RANK is `first`"), "{said:?}");
+    ran.warned_once(&["RANK is `first`"]);
     assert_eq!(
         held(&ran.file("trace.json")).len(),
         10,
@@ -461,12 +477,7 @@ fn a_schedule_without_a_step_is_reported() {
         ("PROFILER_STEP", "no such name"),
     ];
     let ran = run("nobody", &variables);
-    let said = ran.ended(0).warnings();
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(
-        said[0].contains("without a single `step()`") && said[0].contains("PROFILER_STEP"),
-        "{said:?}"
-    );
+    ran.warned_once(&["without a single `step()`", "PROFILER_STEP"]);
     assert!(ran.files().is_empty());
 }
 
@@ -480,9 +491,7 @@ fn a_schedule_that_reaches_no_window_is_reported() {
         ("PROFILER_SCHEDULE", "wait=10,warmup=1,active=1"),
     ];
     let ran = run("macro", &variables);
-    let said = ran.ended(0).warnings();
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].contains("after 10 steps"), "{said:?}");
+    ran.warned_once(&["after 10 steps"]);
     assert!(ran.files().is_empty());
 }
 
@@ -492,9 +501,7 @@ fn a_path_that_cannot_be_written_is_reported() {
         return scopes(3);
     }
     let ran = run("", &[("PROFILER_TRACE", "/proc/no/such/trace.json")]);
-    let said = ran.ended(0).warnings();
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].contains("/proc/no/such"), "{said:?}");
+    ran.warned_once(&["/proc/no/such"]);
 }
 
 /// Turns the session on and off by `turn` until the folder holds `files_wanted` traces.
@@ -583,13 +590,9 @@ fn an_unknown_word_in_the_control_file_is_reported() {
         ("PROFILER_TRACE", "DIR/trace.json"),
         ("PROFILER_CONTROL", "DIR/control"),
     ];
-    let said = run("", &variables).ended(0).warnings();
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(
-        said[0].contains("PROFILER_CONTROL") && said[0].contains("neither `start` nor `stop`"),
-        "{said:?}"
-    );
-    assert!(!said[0].contains("secret"), "the file may be any: {said:?}");
+    let ran = run("", &variables);
+    ran.warned_once(&["PROFILER_CONTROL", "neither `start` nor `stop`"]);
+    assert!(!ran.stderr().contains("secret"), "the file may be any");
 }
 
 fn until_something_is_said() {
@@ -620,9 +623,7 @@ fn a_control_path_that_is_no_regular_file_is_reported() {
             ("PROFILER_TRACE", "DIR/trace.json"),
             ("PROFILER_CONTROL", control),
         ];
-        let said = run(mode, &variables).ended(0).warnings();
-        assert_eq!(said.len(), 1, "{said:?}");
-        assert!(said[0].contains("not a regular file"), "{said:?}");
+        run(mode, &variables).warned_once(&["not a regular file"]);
     }
 }
 
@@ -641,9 +642,7 @@ fn a_long_control_file_is_not_read_to_its_end() {
         ("PROFILER_TRACE", "DIR/trace.json"),
         ("PROFILER_CONTROL", "DIR/control"),
     ];
-    let said = run("", &variables).ended(0).warnings();
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].contains("neither `start` nor `stop`"), "{said:?}");
+    run("", &variables).warned_once(&["neither `start` nor `stop`"]);
 }
 
 #[test]
@@ -675,35 +674,36 @@ fn a_forked_process_leaves_the_trace_to_its_parent() {
 #[test]
 fn a_driver_that_hangs_costs_gpu_times_and_no_trace() {
     if gpu::is_child() {
-        let profiler = (mode() == "guard").then(|| init().expect("set up"));
+        let profiler = (told() == "guard").then(|| init().expect("set up"));
         let gpu = Gpu::new(0);
-        simulator()
-            .run("fault cuEventQuery from 1 hang")
-            .expect("it is right");
+        tell("fault cuEventQuery from 1 hang");
         let stream = gpu.stream();
         for _ in 0..10 {
             let _scope = scope!("environment: scope", stream = &stream);
             gpu.spin(&stream, 10_000);
         }
         stream.synchronize().expect("nothing failed");
-        if mode() == "exit" {
+        if told() == "exit" {
             std::process::exit(0);
         }
         drop(profiler);
         return;
     }
-    for mode in ["guard", "nothing", "exit"] {
-        let folder = tempfile::tempdir().expect("a folder");
-        let ran = on_the_driver_with("", |command| {
-            prepare(
-                command,
-                folder.path(),
-                mode,
-                &[("PROFILER_TRACE", "DIR/trace.json")],
-            );
-        });
-        let trace = trace(&folder.path().join("trace.json"));
-        assert_eq!(count(&trace, SCOPE), 10, "{mode}: {}", ran.stderr);
-        assert_eq!(trace["profiler"]["unread"], 10, "{mode}");
-    }
+    let without_variables = |command: &mut Command| {
+        for variable in VARIABLES {
+            command.env_remove(variable);
+        }
+    };
+    driver()
+        .keeps_events()
+        .cases(["guard", "nothing", "exit"])
+        .set_up(without_variables)
+        .file("PROFILER_TRACE", "trace.json")
+        .then(|ran| {
+            let trace = trace(&ran.file("trace.json"));
+            assert_eq!(count(&trace, SCOPE), 10, "{}: {}", ran.told, ran.stderr);
+            let unread = missing(&trace, "GPU times were not read");
+            assert_eq!(unread, 10, "{}", ran.told);
+        })
+        .run_each();
 }

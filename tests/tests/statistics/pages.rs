@@ -49,12 +49,19 @@ fn row(name: &str, weight: u32, has_cuda: bool) -> Row {
     row.location = format!("src/generated/part_{}.rs:{weight}", weight % 40);
     row.calls = u64::from(weight) + 1;
     row.primitive_calls = row.calls;
-    let mut times = profiler_runtime::report::Times::default();
-    times.calls = row.calls;
-    (times.total_ns, times.self_ns) = (ns * 900.0, ns * 700.0);
-    (times.mean_ns, times.std_ns) = (ns, ns / 3.0);
-    (times.min_ns, times.max_ns) = (ns / 2.0, ns * 9.0);
-    (times.p50_ns, times.p95_ns, times.p99_ns) = (ns * 0.9, ns * 2.0, ns * 4.0);
+    let mut times = profiler_runtime::report::Times {
+        calls: row.calls,
+        total_ns: ns * 900.0,
+        self_ns: ns * 700.0,
+        mean_ns: ns,
+        std_ns: ns / 3.0,
+        min_ns: ns / 2.0,
+        max_ns: ns * 9.0,
+        p50_ns: ns * 0.9,
+        p95_ns: ns * 2.0,
+        p99_ns: ns * 4.0,
+        ..Default::default()
+    };
     row.cpu = Some(times);
     if has_cuda {
         times.self_ns *= 1.7;
@@ -96,9 +103,10 @@ fn window(names: &[String], calls: u32) -> Timeline {
     let mut timeline = Timeline::default();
     "window".clone_into(&mut timeline.title);
     for name in names {
-        let mut slice_name = SliceName::default();
-        slice_name.text = name.as_str().into();
-        timeline.names.push(slice_name);
+        timeline.names.push(SliceName {
+            text: name.as_str().into(),
+            ..SliceName::default()
+        });
     }
     for (kind, number) in [
         (TrackKind::HostThread, 0),

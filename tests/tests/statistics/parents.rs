@@ -65,11 +65,8 @@ async fn task(handle: Handle) {
     plain();
 }
 
-#[test]
+#[test(measuring)]
 fn each_way_to_name_a_parent_makes_it_the_caller() {
-    if !measuring() {
-        return;
-    }
     let trace = run(|| {
         measure!("parents: outer", {
             let handle = Handle::current();
@@ -155,7 +152,7 @@ fn waiting_for_other_threads_is_no_self_time() {
     assert!(own >= 4.0 * 2_000_000.0 * (1.0 - TOLERANCE));
 }
 
-#[test]
+#[test(measuring)]
 fn recursion_across_threads_counts_once() {
     #[measured(name = "parents: recursive")]
     fn recursive(depth: u32) {
@@ -173,9 +170,6 @@ fn recursion_across_threads_counts_once() {
         });
     }
 
-    if !measuring() {
-        return;
-    }
     let trace = run(|| recursive(3));
     let row = row("parents: recursive");
     assert_eq!((row.calls, row.primitive_calls, row.open), (15, 1, 0));
@@ -242,7 +236,7 @@ fn a_handle_may_be_used_by_any_thread_at_any_time() {
     }
 }
 
-#[test]
+#[test(measuring)]
 fn rayon_calls_are_those_of_the_function_that_made_them() {
     use rayon::prelude::*;
 
@@ -258,9 +252,6 @@ fn rayon_calls_are_those_of_the_function_that_made_them() {
         });
     }
 
-    if !measuring() {
-        return;
-    }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build();
     let pool = pool.expect("threads");
     let mut numbers: Vec<u64> = (0..200).collect();

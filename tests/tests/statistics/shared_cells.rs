@@ -12,25 +12,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use profiler_runtime::{Handle, flush, measure_execution_time, scope, summary};
-use profiler_tests::{child, measuring, row};
+use profiler_tests::row;
 
 const THREADS: u64 = 6;
 const ROUNDS: u64 = 200;
-
-/// Runs a test in a process of its own, whose cells have this much memory. Returns `true` in that process.
-fn is_child_with(memory: &str) -> bool {
-    if child::dir().is_some() {
-        return measuring();
-    }
-    let dir = tempfile::tempdir().expect("a folder");
-    let output = child::again(dir.path())
-        .env("PROFILER_CELL_MEMORY", memory)
-        .output()
-        .expect("it runs");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{stderr}");
-    false
-}
 
 #[measure_execution_time(name = "shared: leaf")]
 fn leaf() {
@@ -129,11 +114,8 @@ fn assert_sums_are_exact() {
     );
 }
 
-#[test]
+#[test(env = [("PROFILER_CELL_MEMORY", "4K")], measuring)]
 fn threads_that_share_all_cells_count_exactly() {
-    if !is_child_with("4K") {
-        return;
-    }
     on_all_threads(outer);
     assert_sums_are_exact();
     let text = summary().to_string();
@@ -141,21 +123,15 @@ fn threads_that_share_all_cells_count_exactly() {
     assert!(text.contains("PROFILER_CELL_MEMORY"), "{text}");
 }
 
-#[test]
+#[test(env = [("PROFILER_CELL_MEMORY", "12K")], measuring)]
 fn threads_that_share_some_cells_count_exactly() {
-    if !is_child_with("12K") {
-        return;
-    }
     on_all_threads(outer);
     assert_sums_are_exact();
     assert!(summary().to_string().contains("PROFILER_CELL_MEMORY"));
 }
 
-#[test]
+#[test(env = [("PROFILER_CELL_MEMORY", "4K")], measuring)]
 fn a_reader_of_shared_cells_sees_calls_that_never_fall() {
-    if !is_child_with("4K") {
-        return;
-    }
     let (has_read, has_ended) = (AtomicBool::new(false), AtomicBool::new(false));
     // The last calls of each thread come after a reading that has seen some.
     let start = Instant::now();
@@ -182,11 +158,8 @@ fn a_reader_of_shared_cells_sees_calls_that_never_fall() {
     assert_sums_are_exact();
 }
 
-#[test]
+#[test(env = [("PROFILER_CELL_MEMORY", "4K")], measuring)]
 fn unusual_ends_in_shared_cells_are_counted_as_in_others() {
-    if !is_child_with("4K") {
-        return;
-    }
     thread::spawn(|| {
         for _ in 0..3 {
             assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
@@ -236,11 +209,8 @@ fn unusual_ends_in_shared_cells_are_counted_as_in_others() {
     );
 }
 
-#[test]
+#[test(env = [("PROFILER_CELL_MEMORY", "4K")], measuring)]
 fn calls_in_shared_cells_are_logged_as_often_as_in_others() {
-    if !is_child_with("4K") {
-        return;
-    }
     on_all_threads(sampled);
     flush(Duration::from_secs(30));
     assert_eq!(row("shared: sampled").calls, THREADS * ROUNDS);
@@ -254,11 +224,8 @@ fn calls_in_shared_cells_are_logged_as_often_as_in_others() {
     );
 }
 
-#[test]
+#[test(env = [("PROFILER_CELL_MEMORY", "4K")], measuring)]
 fn futures_in_shared_cells_are_counted_on_whichever_thread_they_are_polled() {
-    if !is_child_with("4K") {
-        return;
-    }
     let mut future: BoxedFuture = Box::pin(pending_once());
     assert!(!poll_elsewhere(&mut future));
     assert_eq!(
@@ -281,15 +248,12 @@ fn futures_in_shared_cells_are_counted_on_whichever_thread_they_are_polled() {
 }
 
 #[cfg(target_os = "linux")]
-#[test]
+#[test(env = [("PROFILER_CELL_MEMORY", "4K")], measuring)]
 fn a_guard_that_outlives_its_thread_is_counted_in_a_shared_cell() {
     use std::cell::RefCell;
 
     thread_local! {
         static HELD: RefCell<Vec<profiler_runtime::__private::Scope>> = const { RefCell::new(Vec::new()) };
-    }
-    if !is_child_with("4K") {
-        return;
     }
     thread::spawn(|| {
         HELD.with_borrow_mut(|held| held.push(scope!("shared: held")));

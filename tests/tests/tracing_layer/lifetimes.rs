@@ -243,11 +243,8 @@ fn a_second_layer_of_a_subscriber_measures_nothing_and_is_warned_of() {
     assert_eq!(all_lost(), 0);
 }
 
-#[test]
+#[test(measuring)]
 fn turning_measuring_off_and_on_keeps_what_is_open() {
-    if !measuring() {
-        return;
-    }
     install();
     let (before, during) = (span().entered(), {
         set_enabled(false);
@@ -275,11 +272,8 @@ fn off<T>(f: impl FnOnce() -> T) -> T {
     value
 }
 
-#[test]
+#[test(measuring)]
 fn a_span_that_is_entered_only_while_measuring_is_off_is_not_lost() {
-    if !measuring() {
-        return;
-    }
     install();
     let spans = [span(), span()];
     off(|| spans[0].in_scope(|| ()));
@@ -293,11 +287,8 @@ fn a_span_that_is_entered_only_while_measuring_is_off_is_not_lost() {
     );
 }
 
-#[test]
+#[test(measuring)]
 fn an_enter_while_measuring_is_off_does_not_end_the_time_around_it() {
-    if !measuring() {
-        return;
-    }
     install();
     let span = span();
     let outer = span.enter();
@@ -319,11 +310,8 @@ fn an_enter_while_measuring_is_off_does_not_end_the_time_around_it() {
     assert_eq!(all_lost(), 0);
 }
 
-#[test]
+#[test(measuring)]
 fn a_time_inside_one_that_began_while_measuring_was_off_is_measured() {
-    if !measuring() {
-        return;
-    }
     install();
     let span = span();
     let outer = off(|| span.enter());
@@ -337,11 +325,8 @@ fn a_time_inside_one_that_began_while_measuring_was_off_is_measured() {
     assert_eq!(all_lost(), 0);
 }
 
-#[test]
+#[test(measuring)]
 fn an_exit_while_measuring_is_off_ends_its_time() {
-    if !measuring() {
-        return;
-    }
     install();
     let span = span();
     let entered = span.enter();

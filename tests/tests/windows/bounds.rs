@@ -9,8 +9,10 @@ use std::time::Duration;
 use profiler_runtime::session::{Event, Truncation};
 use profiler_runtime::{Activity, MeasureFuture, Profile, Schedule, Trace, scope};
 use profiler_tests::gpu;
+use profiler_tests::gpu::driver;
 use profiler_tests::measuring;
 use profiler_tests::poll;
+use profiler_tests::stop;
 use proptest::prelude::*;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -57,19 +59,15 @@ fn stepped(capacity: usize) -> (Profile, mpsc::Receiver<Account>) {
     (profile, accounts)
 }
 
-#[test]
+#[test(measuring)]
 fn scopes_beyond_the_capacity_are_counted_and_the_next_window_starts_empty() {
-    if !measuring() {
-        return;
-    }
     let (profile, accounts) = stepped(10);
     for count in [25, 5, 10, 11, 0] {
         scopes(count);
         profile.step();
         assert!(profile.wait(PATIENCE));
     }
-    profile.stop();
-    assert!(profile.wait(PATIENCE));
+    stop(&profile);
     let seen: Vec<_> = accounts
         .try_iter()
         .map(|account| (account.held, account.missing.over_capacity, account.all()))
@@ -87,27 +85,20 @@ fn scopes_beyond_the_capacity_are_counted_and_the_next_window_starts_empty() {
     );
 }
 
-#[test]
+#[test(measuring)]
 fn a_capacity_of_zero_is_one() {
-    if !measuring() {
-        return;
-    }
     let ((), trace) = Profile::builder().capacity(0).run(|_| scopes(3));
     let trace = trace.expect("a window");
     assert_eq!(trace.len(), 1);
     assert_eq!(trace.truncation().over_capacity, 2);
 }
 
-#[test]
+#[test(measuring)]
 fn sessions_are_bounded_each_for_itself() {
-    if !measuring() {
-        return;
-    }
     let large = Profile::builder().start().expect("started");
     let ((), small) = Profile::builder().capacity(7).run(|_| scopes(20));
     let small = small.expect("a window");
-    large.stop();
-    assert!(large.wait(PATIENCE));
+    stop(&large);
     let large = large.trace().expect("a trace");
     assert_eq!((small.len(), small.truncation().over_capacity), (7, 13));
     assert_eq!(
@@ -116,11 +107,8 @@ fn sessions_are_bounded_each_for_itself() {
     );
 }
 
-#[test]
+#[test(measuring)]
 fn futures_are_bounded_too() {
-    if !measuring() {
-        return;
-    }
     let ((), trace) = Profile::builder().capacity(4).run(|_| {
         for _ in 0..10 {
             let work = async { drop(scope!("bounded: inside")) };
@@ -133,11 +121,8 @@ fn futures_are_bounded_too() {
     assert!(account.all() >= 20, "{account:?}");
 }
 
-#[test]
+#[test(on = driver())]
 fn gpu_times_of_scopes_beyond_the_capacity_take_no_room() {
-    if !gpu::is_here("") {
-        return;
-    }
     let _profiler = profiler_runtime::init().expect("set up");
     let gpu = gpu::Gpu::new(0);
     let [slow, fast] = [(); 2].map(|()| gpu.stream());
@@ -179,13 +164,10 @@ fn gpu_times_of_scopes_beyond_the_capacity_take_no_room() {
     }
 }
 
-#[test]
+#[test(measuring)]
 fn windows_that_wait_for_a_blocked_handler_are_merged_without_losing_scopes() {
     const STEPS: u64 = 3000;
 
-    if !measuring() {
-        return;
-    }
     let (release, released) = mpsc::channel::<()>();
     let (sender, seen) = mpsc::channel();
     let profile = Profile::builder()
@@ -215,13 +197,10 @@ fn windows_that_wait_for_a_blocked_handler_are_merged_without_losing_scopes() {
     assert_eq!(all, STEPS);
 }
 
-#[test]
+#[test(measuring)]
 fn a_window_follows_another_without_a_gap() {
     const STEPS: u64 = 300;
 
-    if !measuring() {
-        return;
-    }
     let (profile, accounts) = stepped(1_000_000);
     let made = thread::scope(|threads| {
         let (stop, stopped) = mpsc::channel::<()>();
@@ -240,8 +219,7 @@ fn a_window_follows_another_without_a_gap() {
         drop(stop);
         beside.join().expect("it ends")
     });
-    profile.stop();
-    assert!(profile.wait(PATIENCE));
+    stop(&profile);
     let all: u64 = accounts.try_iter().map(|account| account.all()).sum();
     // A scope that is open when a window closes is in none.
     assert!(
@@ -250,13 +228,10 @@ fn a_window_follows_another_without_a_gap() {
     );
 }
 
-#[test]
+#[test(measuring)]
 fn toggles_beyond_the_bound_leave_collection_on() {
     const TIMES: u64 = 5000;
 
-    if !measuring() {
-        return;
-    }
     let both = [Activity::Cpu, Activity::Cuda];
     let ((), trace) = Profile::builder().run(|profile| {
         for _ in 0..TIMES {
@@ -425,13 +400,10 @@ impl Drop for Starved {
 }
 
 #[cfg(target_os = "linux")]
-#[test]
+#[test(measuring)]
 fn scopes_that_a_full_ring_drops_are_counted() {
     const BURST: u64 = 200_000;
 
-    if !measuring() {
-        return;
-    }
     // On a thread of its own, whose affinity dies with it.
     let lost = thread::spawn(|| {
         let mut lost = 0;
@@ -445,8 +417,7 @@ fn scopes_that_a_full_ring_drops_are_counted() {
             assert!(profile.wait(PATIENCE));
             scopes(100);
             profile.step();
-            profile.stop();
-            assert!(profile.wait(PATIENCE));
+            stop(&profile);
             let seen: Vec<Account> = accounts.try_iter().collect();
             assert_eq!(seen[0].all(), BURST, "{:?}", seen[0]);
             assert_eq!(seen[1].held, 100, "{:?}", seen[1]);

@@ -1,5 +1,6 @@
 //! A window holds each scope that began and ended in it, once, with its times, its parents and its thread.
 
+use profiler_tests::stop;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
@@ -7,7 +8,6 @@ use std::time::Duration;
 
 use profiler_runtime::session::Event;
 use profiler_runtime::{Activity, Profile, Schedule, Trace, scope};
-use profiler_tests::measuring;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -22,11 +22,8 @@ fn parents(event: Event<'_>) -> Vec<&str> {
     event.stack().map(|frame| frame.name).collect()
 }
 
-#[test]
+#[test(measuring)]
 fn a_window_has_each_scope_once_below_its_parent() {
-    if !measuring() {
-        return;
-    }
     let ((), trace) = Profile::builder().run(|_| {
         for _ in 0..3 {
             let _outer = scope!("windows: outer");
@@ -54,11 +51,8 @@ fn a_window_has_each_scope_once_below_its_parent() {
     assert!(trace.truncation().is_complete(), "{:?}", trace.truncation());
 }
 
-#[test]
+#[test(measuring)]
 fn self_times_of_a_tree_add_up_to_its_root() {
-    if !measuring() {
-        return;
-    }
     let ((), trace) = Profile::builder().run(|_| {
         let _root = scope!("windows: root");
         for _ in 0..20 {
@@ -80,11 +74,8 @@ fn self_times_of_a_tree_add_up_to_its_root() {
     assert!((own / total - 1.0).abs() < 1e-9, "{own} of {total}");
 }
 
-#[test]
+#[test(measuring)]
 fn scopes_of_other_threads_stand_under_their_threads() {
-    if !measuring() {
-        return;
-    }
     let ((), trace) = Profile::builder().run(|_| {
         let work = |name: &str| {
             let builder = thread::Builder::new().name(name.into());
@@ -109,11 +100,8 @@ fn scopes_of_other_threads_stand_under_their_threads() {
     }
 }
 
-#[test]
+#[test(measuring)]
 fn a_window_leaves_out_scopes_that_begin_before_or_end_after_it() {
-    if !measuring() {
-        return;
-    }
     let before = scope!("windows: began before");
     let profile = Profile::builder().start().expect("started");
     let after = scope!("windows: ends after");
@@ -129,11 +117,8 @@ fn a_window_leaves_out_scopes_that_begin_before_or_end_after_it() {
     assert!(!found.contains(&"windows: ends after".to_owned()));
 }
 
-#[test]
+#[test(measuring)]
 fn each_window_of_a_schedule_holds_its_own_steps() {
-    if !measuring() {
-        return;
-    }
     let (sender, traces) = mpsc::channel();
     let profile = Profile::builder()
         .schedule(Schedule::new().wait(1).warmup(1).active(2).repeat(2))
@@ -151,18 +136,14 @@ fn each_window_of_a_schedule_holds_its_own_steps() {
         drop(scope!(format!("windows: step {step}")));
         profile.step();
     }
-    profile.stop();
-    assert!(profile.wait(PATIENCE));
+    stop(&profile);
     let traces: Vec<_> = traces.try_iter().collect();
     let steps = |steps: [u64; 2]| steps.map(|step| format!("windows: step {step}")).to_vec();
     assert_eq!(traces, [(0, 4, steps([2, 3])), (1, 8, steps([6, 7]))]);
 }
 
-#[test]
+#[test(measuring)]
 fn sessions_do_not_disturb_one_another() {
-    if !measuring() {
-        return;
-    }
     let count = |trace: &Arc<Trace>| {
         let mine = trace
             .events()

@@ -9,12 +9,10 @@ use std::thread;
 use std::time::Duration;
 
 use profiler_runtime::session::Event;
-use profiler_runtime::{
-    MeasureFuture, Profile, Schedule, Trace, init, measure_execution_time, scope,
-};
-use profiler_tests::gpu::{Gpu, exact, is_here};
-use profiler_tests::measuring;
+use profiler_runtime::{MeasureFuture, Profile, Schedule, Trace, measure_execution_time, scope};
+use profiler_tests::gpu::{driver, exact, started};
 use profiler_tests::poll;
+use profiler_tests::stop;
 use profiler_tests::work;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -42,11 +40,8 @@ async fn measured(label: &str, times: usize) {
     }
 }
 
-#[test]
+#[test(measuring)]
 fn scopes_in_a_future_are_its_children_on_all_threads() {
-    if !measuring() {
-        return;
-    }
     let trace = run(|| {
         let mut future: Pin<Box<dyn Future<Output = ()> + Send>> =
             Box::pin(measured("futures: part", 6));
@@ -91,11 +86,8 @@ fn scopes_in_a_future_are_its_children_on_all_threads() {
     }
 }
 
-#[test]
+#[test(measuring)]
 fn a_future_that_panics_or_is_dropped_is_marked_in_the_window() {
-    if !measuring() {
-        return;
-    }
     let trace = run(|| {
         poll::run(poll::yields(2).measure_execution_time("ends: returned"));
         let mut dropped = Box::pin(poll::yields(9).measure_execution_time("ends: dropped"));
@@ -128,11 +120,8 @@ fn a_future_that_panics_or_is_dropped_is_marked_in_the_window() {
     assert_eq!(how("ends: never polled"), []);
 }
 
-#[test]
+#[test(measuring)]
 fn a_future_across_windows_is_in_none_but_its_completed_scopes_are() {
-    if !measuring() {
-        return;
-    }
     let (sender, seen) = mpsc::channel();
     let profile = Profile::builder()
         .schedule(Schedule::new().active(1))
@@ -161,8 +150,7 @@ fn a_future_across_windows_is_in_none_but_its_completed_scopes_are() {
         profile.step();
         assert!(profile.wait(PATIENCE));
     }
-    profile.stop();
-    assert!(profile.wait(PATIENCE));
+    stop(&profile);
     let seen: Vec<_> = seen.try_iter().take(4).collect();
     for (round, names) in seen.iter().enumerate().take(3) {
         let mut names = names.clone();
@@ -175,11 +163,8 @@ fn a_future_across_windows_is_in_none_but_its_completed_scopes_are() {
     assert_eq!(seen[3], [""; 0], "it began before any window");
 }
 
-#[test]
+#[test(measuring)]
 fn sessions_that_come_and_go_between_polls_harm_nothing() {
-    if !measuring() {
-        return;
-    }
     let mut outside = Box::pin(measured("between: part", 1000));
     for round in 0..40 {
         let _ = poll::poll_once(outside.as_mut());
@@ -191,8 +176,7 @@ fn sessions_that_come_and_go_between_polls_harm_nothing() {
         };
         poll::run(inside.measure_execution_time("between: whole"));
         if let Some(session) = session {
-            session.stop();
-            assert!(session.wait(PATIENCE));
+            stop(&session);
             let trace = session.trace().expect("a trace");
             let whole = of(&trace, "between: whole");
             assert_eq!(whole.len(), 1);
@@ -209,13 +193,10 @@ fn sessions_that_come_and_go_between_polls_harm_nothing() {
     }
 }
 
-#[test]
+#[test(measuring)]
 fn many_tasks_on_many_threads_are_all_there() {
     const TASKS: usize = 200;
 
-    if !measuring() {
-        return;
-    }
     let executor = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(3)
         .build()
@@ -257,14 +238,9 @@ fn many_tasks_on_many_threads_are_all_there() {
     }
 }
 
-#[test]
+#[test(on = driver())]
 fn gpu_times_of_futures_come_with_their_windows() {
-    if !is_here("") {
-        return;
-    }
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let stream = gpu.stream();
+    let (_profiler, gpu, stream) = started();
     let ((), trace) = Profile::builder().run(|_| {
         let work = |ns: u64, polls: usize| {
             let (gpu, stream) = (&gpu, stream.clone());

@@ -10,7 +10,7 @@ use std::time::Duration;
 use profiler_runtime::session::{Action, ProfileBuilder, ProfileError};
 use profiler_runtime::{Profile, Schedule, Trace, scope, summary};
 use profiler_tests::child;
-use profiler_tests::measuring;
+use profiler_tests::stop;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
@@ -79,11 +79,8 @@ fn a_run_returns_its_value_whatever_becomes_of_the_window() {
     drop(release);
 }
 
-#[test]
+#[test(measuring)]
 fn a_tracing_subscriber_may_call_the_session_that_warns() {
-    if !measuring() {
-        return;
-    }
     let (sender, seen) = mpsc::channel();
     let session = Arc::new(OnceLock::new());
     let listening = tracing_subscriber::registry().with(Asking(Arc::clone(&session), sender));
@@ -98,13 +95,10 @@ fn a_tracing_subscriber_may_call_the_session_that_warns() {
     });
 }
 
-#[test]
+#[test(measuring)]
 fn each_window_comes_once_and_in_order_on_another_thread() {
     const STEPS: u64 = 300;
 
-    if !measuring() {
-        return;
-    }
     let (sender, seen) = mpsc::channel();
     let second = sender.clone();
     let tell = |number: u32, sender: Sender<_>| {
@@ -131,8 +125,7 @@ fn each_window_comes_once_and_in_order_on_another_thread() {
         }
         profile.step();
     }
-    profile.stop();
-    assert!(profile.wait(PATIENCE));
+    stop(&profile);
     let seen: Vec<_> = seen.try_iter().collect();
     // The last one is open from the last step to the end.
     assert_eq!(seen.len() as u64, 2 * (STEPS + 1));
@@ -150,13 +143,10 @@ fn each_window_comes_once_and_in_order_on_another_thread() {
     }
 }
 
-#[test]
+#[test(measuring)]
 fn windows_wait_for_a_slow_handler_up_to_a_bound_and_are_counted_beyond() {
     const STEPS: u64 = 40;
 
-    if !measuring() {
-        return;
-    }
     let (release, released) = mpsc::channel::<()>();
     let (sender, seen) = mpsc::channel();
     let slow = each_step()
@@ -182,8 +172,7 @@ fn windows_wait_for_a_slow_handler_up_to_a_bound_and_are_counted_beyond() {
     assert!(witness.wait(PATIENCE));
     assert!(!slow.wait(Duration::ZERO), "the handler has not returned");
     drop(release);
-    slow.stop();
-    assert!(slow.wait(PATIENCE));
+    stop(&slow);
     let seen: Vec<_> = seen.try_iter().collect();
     let cycles: Vec<u64> = seen.iter().map(|(cycle, ..)| *cycle).collect();
     assert_eq!(cycles, (0..=STEPS).collect::<Vec<_>>());
@@ -201,11 +190,8 @@ fn windows_wait_for_a_slow_handler_up_to_a_bound_and_are_counted_beyond() {
     }
 }
 
-#[test]
+#[test(measuring)]
 fn a_handler_that_panics_is_not_called_again_and_the_others_are() {
-    if !measuring() {
-        return;
-    }
     let (sender, seen) = mpsc::channel();
     let second = sender.clone();
     let profile = each_step()
@@ -221,18 +207,14 @@ fn a_handler_that_panics_is_not_called_again_and_the_others_are() {
     for _ in 0..3 {
         profile.step();
     }
-    profile.stop();
-    assert!(profile.wait(PATIENCE));
+    stop(&profile);
     let seen: Vec<_> = seen.try_iter().collect();
     assert_eq!(seen, [(1, 0), (2, 0), (1, 1), (2, 1), (2, 2), (2, 3)]);
     assert!(has_said(&["handler", "panicked", "not called again"]));
 }
 
-#[test]
+#[test(measuring)]
 fn a_handler_that_fails_is_reported_with_its_step_and_called_again() {
-    if !measuring() {
-        return;
-    }
     let (sender, seen) = mpsc::channel();
     let profile = each_step()
         .on_trace_ready(move |trace: &Trace| {
@@ -247,8 +229,7 @@ fn a_handler_that_fails_is_reported_with_its_step_and_called_again() {
     for _ in 0..3 {
         profile.step();
     }
-    profile.stop();
-    assert!(profile.wait(PATIENCE));
+    stop(&profile);
     assert_eq!(seen.try_iter().collect::<Vec<_>>(), [1, 2, 3, 3]);
     assert!(has_said(&["step 2", "the disk of this test is full"]));
 }
@@ -264,11 +245,8 @@ fn own(builder: impl FnOnce(Own) -> ProfileBuilder) -> Arc<Profile> {
     profile
 }
 
-#[test]
+#[test(measuring)]
 fn a_handler_may_step_and_stop_its_own_session() {
-    if !measuring() {
-        return;
-    }
     let (sender, seen) = mpsc::channel();
     let profile = own(|own| {
         each_step().on_trace_ready(move |trace: &Trace| {
@@ -292,11 +270,8 @@ fn a_handler_may_step_and_stop_its_own_session() {
     assert!(seen.try_recv().is_err());
 }
 
-#[test]
+#[test(measuring)]
 fn a_handler_may_be_measured_and_have_a_session_of_its_own() {
-    if !measuring() {
-        return;
-    }
     let (sender, seen) = mpsc::channel();
     let profile = each_step()
         .on_trace_ready(move |_: &Trace| {
@@ -308,8 +283,7 @@ fn a_handler_may_be_measured_and_have_a_session_of_its_own() {
         .expect("started");
     profile.step();
     assert_eq!(seen.recv_timeout(PATIENCE), Ok(Ok(1)));
-    profile.stop();
-    assert!(profile.wait(PATIENCE));
+    stop(&profile);
     assert!(
         summary()
             .row("handlers: inside")
@@ -317,11 +291,8 @@ fn a_handler_may_be_measured_and_have_a_session_of_its_own() {
     );
 }
 
-#[test]
+#[test(measuring)]
 fn sessions_may_be_dropped_in_handlers_their_own_too() {
-    if !measuring() {
-        return;
-    }
     let slot: Arc<Mutex<Vec<Profile>>> = Arc::default();
     let (sender, seen) = mpsc::channel();
     let own = Arc::clone(&slot);
@@ -357,11 +328,8 @@ fn sessions_may_be_dropped_in_handlers_their_own_too() {
     );
 }
 
-#[test]
+#[test(measuring)]
 fn a_schedule_that_panics_records_nothing_in_that_step() {
-    if !measuring() {
-        return;
-    }
     let (sender, seen) = mpsc::channel();
     let profile = Profile::builder()
         .schedule(|step: u64| {
@@ -379,8 +347,7 @@ fn a_schedule_that_panics_records_nothing_in_that_step() {
         drop(scope!("handlers: scheduled"));
         profile.step();
     }
-    profile.stop();
-    assert!(profile.wait(PATIENCE));
+    stop(&profile);
     assert_eq!(
         seen.try_iter().collect::<Vec<_>>(),
         [(1, 1), (2, 1), (4, 1), (4, 0)]
@@ -388,11 +355,8 @@ fn a_schedule_that_panics_records_nothing_in_that_step() {
     assert!(has_said(&["schedule panicked"]));
 }
 
-#[test]
+#[test(measuring)]
 fn windows_that_the_end_of_the_program_cuts_off_are_reported() {
-    if !measuring() {
-        return;
-    }
     if child::dir().is_some() {
         let (release, released) = mpsc::channel::<()>();
         let profile = each_step()

@@ -6,7 +6,6 @@ use std::thread;
 use std::time::Duration;
 
 use profiler_runtime::{Activity, Profile, measure_execution_time, scope};
-use profiler_tests::measuring;
 use profiler_trace_validator::validate;
 
 /// A folder for traces that other programs are to read; they are to open a million.
@@ -32,11 +31,8 @@ fn size(path: &Path) -> u64 {
     fs::metadata(path).expect("a file").len()
 }
 
-#[test]
+#[test(measuring)]
 fn a_large_window_has_each_scope() {
-    if !measuring() {
-        return;
-    }
     let keep = std::env::var_os(KEEP);
     let count = if keep.is_some() { 1_000_000 } else { 50_000 };
     // Wherever the test runs, this is of the CPU: a GPU time takes as much again, and more.

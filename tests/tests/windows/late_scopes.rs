@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use profiler_runtime::{Profile, Schedule, Trace, init, scope, summary};
-use profiler_tests::gpu::{Gpu, is_here, simulator};
+use profiler_tests::gpu::{Gpu, driver, simulator, tell};
+use profiler_tests::stop;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -16,9 +17,7 @@ fn held_up(gpu: &Gpu, meanwhile: impl FnOnce()) {
     // Asked for memory at both ends of the scope.
     let asked = || simulator().calls("cuMemGetInfo_v2").unwrap_or_default();
     let before = asked();
-    simulator()
-        .run("fault cuMemGetInfo_v2 nth 2 hang")
-        .expect("it is right");
+    tell("fault cuMemGetInfo_v2 nth 2 hang");
     let thread = thread::spawn(move || {
         context.bind_to_thread().expect("a context");
         drop(scope!("late"));
@@ -27,9 +26,7 @@ fn held_up(gpu: &Gpu, meanwhile: impl FnOnce()) {
         thread::yield_now();
     }
     meanwhile();
-    simulator()
-        .run("clear-faults; release")
-        .expect("it is right");
+    tell("clear-faults; release");
     thread.join().expect("it ends");
 }
 
@@ -44,11 +41,8 @@ fn late(trace: &Trace) -> (u64, usize, u64, bool) {
     )
 }
 
-#[test]
+#[test(on = driver())]
 fn late_scopes_are_counted_in_the_next_window() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let (sender, seen) = mpsc::channel();
@@ -63,19 +57,15 @@ fn late_scopes_are_counted_in_the_next_window() {
         assert!(profile.wait(PATIENCE));
     });
     profile.step();
-    profile.stop();
-    assert!(profile.wait(PATIENCE));
+    stop(&profile);
     assert_eq!(
         seen.try_iter().collect::<Vec<_>>(),
         [(0, 0, 0, true), (1, 0, 1, false), (2, 0, 0, true)]
     );
 }
 
-#[test]
+#[test(on = driver())]
 fn late_scopes_without_a_next_window_are_counted_in_a_notice() {
-    if !is_here("") {
-        return;
-    }
     let _profiler = init().expect("set up");
     let gpu = Gpu::new(0);
     let profile = Profile::builder()
@@ -83,8 +73,7 @@ fn late_scopes_without_a_next_window_are_counted_in_a_notice() {
         .start()
         .expect("started");
     held_up(&gpu, || {
-        profile.stop();
-        assert!(profile.wait(PATIENCE));
+        stop(&profile);
     });
     // Its window is complete when the rings were looked at after it.
     let ((), trace) = Profile::builder().run(|_| ());

@@ -7,7 +7,7 @@ use std::path::Path;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::{Span, TracesData};
 use profiler_runtime::{MeasureFuture, Profile, Schedule, scope};
-use profiler_tests::{measuring, poll};
+use profiler_tests::poll;
 
 fn read(path: &Path) -> Vec<Span> {
     let text = fs::read_to_string(path).expect("a file");
@@ -32,11 +32,8 @@ fn text(span: &Span, key: &str) -> Option<String> {
     }
 }
 
-#[test]
+#[test(measuring)]
 fn spans_are_the_scopes_of_the_window() {
-    if !measuring() {
-        return;
-    }
     let schedule = Schedule::new().active(2).repeat(1);
     let ((), trace) = Profile::builder().schedule(schedule).run(|session| {
         for _ in 0..2 {

@@ -1,13 +1,13 @@
 //! A session does in each step what its schedule says, delivers the windows that `torch.profiler` would, and says
 //! where a schedule can only be a mistake.
 
+use profiler_tests::stop;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use profiler_runtime::session::{Action, Event, IntoSchedule, ProfileBuilder, ProfileError};
 use profiler_runtime::{Activity, Profile, Schedule, Trace, scope, summary};
-use profiler_tests::measuring;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -35,8 +35,7 @@ fn scheduled(schedule: impl IntoSchedule) -> (Profile, Receiver<Window>) {
 }
 
 fn windows(profile: &Profile, windows: &Receiver<Window>) -> Vec<Window> {
-    profile.stop();
-    assert!(profile.wait(PATIENCE));
+    stop(profile);
     windows.try_iter().collect()
 }
 
@@ -85,11 +84,8 @@ fn has_said(words: &[&str]) -> bool {
         .any(|notice| words.iter().all(|word| notice.contains(word)))
 }
 
-#[test]
+#[test(measuring)]
 fn a_session_that_ends_while_recording_delivers_what_it_has() {
-    if !measuring() {
-        return;
-    }
     let (profile, seen) = scheduled(Schedule::new().wait(1).warmup(1).active(5));
     steps(&profile, "cut", 4);
     assert_eq!(profile.action(), Action::Record);
@@ -97,11 +93,8 @@ fn a_session_that_ends_while_recording_delivers_what_it_has() {
     assert_eq!(seen, [window(0, 4, true, &["2", "3"])]);
 }
 
-#[test]
+#[test(measuring)]
 fn a_session_that_ends_in_the_last_step_of_a_window_delivers_it_whole() {
-    if !measuring() {
-        return;
-    }
     let (profile, seen) = scheduled(Schedule::new().active(3));
     steps(&profile, "whole", 2);
     assert_eq!(profile.action(), Action::RecordAndSave);
@@ -110,11 +103,8 @@ fn a_session_that_ends_in_the_last_step_of_a_window_delivers_it_whole() {
     assert_eq!(seen, [window(0, 2, false, &["0", "1", "last"])]);
 }
 
-#[test]
+#[test(measuring)]
 fn a_session_that_ends_while_warming_up_or_waiting_delivers_nothing() {
-    if !measuring() {
-        return;
-    }
     for (count, action) in [(1, Action::None), (3, Action::Warmup)] {
         let (profile, seen) = scheduled(Schedule::new().wait(2).warmup(3).active(1));
         steps(&profile, "nothing", count);
@@ -131,11 +121,8 @@ fn a_session_that_ends_while_warming_up_or_waiting_delivers_nothing() {
     assert!(matches!(trace, Err(ProfileError::NoWindow)), "{trace:?}");
 }
 
-#[test]
+#[test(measuring)]
 fn a_warm_up_is_not_in_the_window() {
-    if !measuring() {
-        return;
-    }
     let (profile, seen) = scheduled(Schedule::new().warmup(2).active(1).repeat(2));
     steps(&profile, "warm", 9);
     let seen = of("warm", windows(&profile, &seen));
@@ -145,11 +132,8 @@ fn a_warm_up_is_not_in_the_window() {
     );
 }
 
-#[test]
+#[test(measuring)]
 fn a_schedule_without_steps_is_reported() {
-    if !measuring() {
-        return;
-    }
     let (profile, seen) = scheduled(Schedule::new().active(2));
     drop(scope!("schedules: stepless scope"));
     let seen = of("stepless", windows(&profile, &seen));
@@ -161,13 +145,10 @@ fn a_schedule_without_steps_is_reported() {
     );
 }
 
-#[test]
+#[test(measuring)]
 fn a_schedule_that_stops_recording_without_saving_is_reported_and_delivers_nothing() {
     use Action::{None as Nothing, Record, RecordAndSave, Warmup};
 
-    if !measuring() {
-        return;
-    }
     let play = |actions: &'static [Action]| {
         let (profile, seen) = scheduled(played(actions.to_vec()));
         steps(&profile, "left", actions.len() as u64);
@@ -196,14 +177,11 @@ fn a_schedule_that_stops_recording_without_saving_is_reported_and_delivers_nothi
     assert_eq!(scopes, [["2"]]);
 }
 
-#[test]
+#[test(measuring)]
 fn every_kind_of_transition_delivers_the_steps_that_belong_to_it() {
     use Action::{None as Nothing, Record, RecordAndSave, Warmup};
     const ALL: [Action; 4] = [Nothing, Warmup, Record, RecordAndSave];
 
-    if !measuring() {
-        return;
-    }
     // Every sequence of three actions, then the end.
     for code in 0..ALL.len().pow(3) {
         let actions: Vec<Action> = (0..3)
@@ -238,11 +216,8 @@ fn every_kind_of_transition_delivers_the_steps_that_belong_to_it() {
     }
 }
 
-#[test]
+#[test(measuring)]
 fn stages_have_schedules_of_their_own_and_each_repeat_is_honoured() {
-    if !measuring() {
-        return;
-    }
     let schedule = Schedule::new().wait(1).warmup(1).active(1);
     let stages = [("train", 2, 10), ("validation", 1, 4), ("test", 3, 2)];
     let started = stages.map(|(stage, repeat, _)| (stage, scheduled(schedule.repeat(repeat))));
@@ -261,11 +236,8 @@ fn stages_have_schedules_of_their_own_and_each_repeat_is_honoured() {
     }
 }
 
-#[test]
+#[test(measuring)]
 fn scopes_are_left_out_while_their_activity_is_toggled_off() {
-    if !measuring() {
-        return;
-    }
     let both = [Activity::Cpu, Activity::Cuda];
     let ((), trace) = Profile::builder().run(|profile| {
         for (on, name) in [
@@ -288,11 +260,8 @@ fn scopes_are_left_out_while_their_activity_is_toggled_off() {
     assert!(trace.truncation().is_complete());
 }
 
-#[test]
+#[test(measuring)]
 fn a_toggled_activity_stays_so_in_later_windows() {
-    if !measuring() {
-        return;
-    }
     let (sender, seen) = mpsc::channel();
     let profile = Profile::builder()
         .schedule(Schedule::new().active(1))
@@ -322,8 +291,7 @@ fn a_toggled_activity_stays_so_in_later_windows() {
     profile.toggle_collection(true, &[Activity::Cpu]);
     step();
     step();
-    profile.stop();
-    assert!(profile.wait(PATIENCE));
+    stop(&profile);
     let seen: Vec<_> = seen.try_iter().take(5).collect();
     assert_eq!(
         seen,
@@ -337,11 +305,8 @@ fn a_toggled_activity_stays_so_in_later_windows() {
     );
 }
 
-#[test]
+#[test(measuring)]
 fn an_activity_that_was_not_asked_for_cannot_be_toggled_on() {
-    if !measuring() {
-        return;
-    }
     let ((), trace) = Profile::builder()
         .activities([Activity::Cpu])
         .run(|profile| {
@@ -365,11 +330,8 @@ fn nothing_to_record_is_refused() {
     );
 }
 
-#[test]
+#[test(measuring)]
 fn metadata_is_in_the_windows_that_close_later() {
-    if !measuring() {
-        return;
-    }
     let (sender, seen) = mpsc::channel();
     let profile = Profile::builder()
         .schedule(Schedule::new().active(1))
@@ -387,8 +349,7 @@ fn metadata_is_in_the_windows_that_close_later() {
     profile.step();
     profile.add_metadata("model", "vit");
     profile.step();
-    profile.stop();
-    assert!(profile.wait(PATIENCE));
+    stop(&profile);
     let seen: Vec<_> = seen.try_iter().collect();
     assert_eq!(
         seen,
@@ -401,14 +362,11 @@ fn metadata_is_in_the_windows_that_close_later() {
     );
 }
 
-#[test]
+#[test(measuring)]
 fn several_threads_may_step_one_session() {
     const THREADS: u64 = 4;
     const STEPS: u64 = 50;
 
-    if !measuring() {
-        return;
-    }
     let (profile, seen) = scheduled(Schedule::new().active(10));
     std::thread::scope(|threads| {
         for _ in 0..THREADS {
@@ -456,8 +414,7 @@ fn a_schedule_may_look_at_its_own_session() {
     profile.step();
     profile.step();
     *own.lock().expect("not poisoned") = None;
-    profile.stop();
-    assert!(profile.wait(PATIENCE));
+    stop(&profile);
     let expected = [(1, 0, Action::None), (2, 1, Action::RecordAndSave)];
     assert_eq!(*seen.lock().expect("not poisoned"), expected);
     assert!(profile.trace().is_some_and(|trace| trace.step_num() == 2));

@@ -1,16 +1,14 @@
 //! With `with_stack` each scope has the chain of all scopes around it with where they stand, also of those that the
 //! window does not hold; with `native_stack` the frames of the program; without, nothing of either.
 
-use profiler_tests::{measuring, poll};
+use profiler_tests::poll;
+use profiler_tests::stop;
 use std::pin::pin;
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
 
 use profiler_runtime::session::{Event, ProfileBuilder};
 use profiler_runtime::{MeasureFuture, Profile, Schedule, Trace, measure_execution_time, scope};
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn with_stack() -> ProfileBuilder {
     Profile::builder().with_stack(true)
@@ -33,11 +31,8 @@ fn stacks<'t>(trace: &'t Trace, name: &str) -> Vec<Vec<&'t str>> {
     events.map(|event| stack(&event)).collect()
 }
 
-#[test]
+#[test(measuring)]
 fn scopes_that_began_before_the_window_are_in_it_where_they_are_asked_for() {
-    if !measuring() {
-        return;
-    }
     let _first = scope!("stacks: first");
     let _second = scope!("stacks: second");
     let inside = || {
@@ -60,11 +55,8 @@ fn scopes_that_began_before_the_window_are_in_it_where_they_are_asked_for() {
     assert_eq!(stacks(&trace, "stacks: fourth"), [["stacks: third"]]);
 }
 
-#[test]
+#[test(measuring)]
 fn scopes_that_outlive_the_window_are_in_it_too() {
-    if !measuring() {
-        return;
-    }
     let (sender, seen) = mpsc::channel();
     let profile = with_stack()
         .schedule(Schedule::new().active(1))
@@ -81,8 +73,7 @@ fn scopes_that_outlive_the_window_are_in_it_too() {
             profile.step();
         }
     }
-    profile.stop();
-    assert!(profile.wait(PATIENCE));
+    stop(&profile);
     let window = ("outlived: epoch".to_owned(), 0);
     assert_eq!(
         seen.try_iter().collect::<Vec<_>>(),
@@ -90,11 +81,8 @@ fn scopes_that_outlive_the_window_are_in_it_too() {
     );
 }
 
-#[test]
+#[test(measuring)]
 fn frames_say_where_their_names_stand() {
-    if !measuring() {
-        return;
-    }
     let line = line!() + 1;
     let _outer = scope!("located: outer");
     let ((), trace) = with_stack().run(|_| drop(scope!("located: inner")));
@@ -117,11 +105,8 @@ fn recursive(depth: u32) {
     }
 }
 
-#[test]
+#[test(measuring)]
 fn each_call_of_a_recursion_is_there() {
-    if !measuring() {
-        return;
-    }
     let ((), trace) = with_stack().run(|_| {
         let _outer = scope!("recursive: top");
         recursive(4);
@@ -137,7 +122,7 @@ fn each_call_of_a_recursion_is_there() {
     }
 }
 
-#[test]
+#[test(measuring)]
 fn of_a_recursion_before_the_window_the_outermost_call_is_there() {
     fn nest(depth: u32) -> Vec<String> {
         let _scope = scope!("early recursion");
@@ -151,20 +136,14 @@ fn of_a_recursion_before_the_window_the_outermost_call_is_there() {
         stacks.into_iter().map(str::to_owned).collect()
     }
 
-    if !measuring() {
-        return;
-    }
     let mut stack = nest(6);
     // Where another session records the scopes around it, it is there as often as it was called.
     stack.dedup();
     assert_eq!(stack, ["early recursion: within", "early recursion"]);
 }
 
-#[test]
+#[test(measuring)]
 fn stacks_are_those_of_each_thread() {
-    if !measuring() {
-        return;
-    }
     let _here = scope!("threads: here");
     let ((), trace) = with_stack().run(|_| {
         let thread = thread::spawn(|| {
@@ -178,11 +157,8 @@ fn stacks_are_those_of_each_thread() {
     assert_eq!(stacks(&trace, "threads: inside"), [["threads: there"]]);
 }
 
-#[test]
+#[test(measuring)]
 fn a_scope_in_a_future_has_the_future_and_its_poller_on_the_stack() {
-    if !measuring() {
-        return;
-    }
     let ((), trace) = with_stack().run(|_| {
         let inner = async {
             poll::yields(1).await;
@@ -209,11 +185,8 @@ fn a_scope_in_a_future_has_the_future_and_its_poller_on_the_stack() {
     assert_eq!(stacks(&trace, "futures: outer"), [["futures: first poll"]]);
 }
 
-#[test]
+#[test(measuring)]
 fn guards_that_are_dropped_in_another_order_leave_a_chain_that_ends() {
-    if !measuring() {
-        return;
-    }
     let ((), trace) = with_stack().run(|_| {
         for _ in 0..100 {
             let first = scope!("out_of_order: first");
@@ -249,11 +222,8 @@ fn a_function_of_the_program() {
     std::hint::black_box(0);
 }
 
-#[test]
+#[test(measuring)]
 fn native_frames_are_those_of_the_program() {
-    if !measuring() {
-        return;
-    }
     let ((), trace) = Profile::builder()
         .native_stack(true)
         .run(|_| a_function_of_the_program());
@@ -271,11 +241,8 @@ fn native_frames_are_those_of_the_program() {
     );
 }
 
-#[test]
+#[test(measuring)]
 fn a_session_beside_one_with_stacks_has_none() {
-    if !measuring() {
-        return;
-    }
     // Another session asks.
     let asks = with_stack().native_stack(true).start().expect("started");
     let _around = scope!("unasked: around");
@@ -290,7 +257,7 @@ fn a_session_beside_one_with_stacks_has_none() {
     assert_eq!(event.native_stack(), None);
 }
 
-#[test]
+#[test(measuring)]
 fn a_recursion_deeper_than_the_remembered_stack_is_recorded() {
     // More than are remembered at once.
     const DEPTH: usize = 6000;
@@ -302,9 +269,6 @@ fn a_recursion_deeper_than_the_remembered_stack_is_recorded() {
         }
     }
 
-    if !measuring() {
-        return;
-    }
     let deep = thread::Builder::new().stack_size(64 << 20).spawn(|| {
         let builder = with_stack().profile_memory(true);
         let ((), trace) = builder.run(|_| nest(DEPTH));

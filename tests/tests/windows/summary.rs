@@ -8,8 +8,8 @@ use profiler_runtime::report::Row;
 use profiler_runtime::session::ProfileBuilder;
 use profiler_runtime::{MeasureFuture, Profile, Schedule, Trace, flush, scope, summary};
 use profiler_tests::kept::Kept;
-use profiler_tests::measuring;
 use profiler_tests::poll;
+use profiler_tests::stop;
 use profiler_tests::work;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -89,11 +89,8 @@ fn everything() -> ProfileBuilder {
         .with_stack(true)
 }
 
-#[test]
+#[test(measuring)]
 fn counts_and_logs_are_the_same_beside_any_sessions() {
-    if !measuring() {
-        return;
-    }
     let mut seen = Vec::new();
     let quick = |_: &Trace| ();
     for (label, builders) in [
@@ -123,8 +120,7 @@ fn counts_and_logs_are_the_same_beside_any_sessions() {
         let logger = Arc::new(Kept::default());
         program(label, &logger, || sessions.iter().for_each(Profile::step));
         for session in &sessions {
-            session.stop();
-            assert!(session.wait(PATIENCE));
+            stop(session);
         }
         assert_eq!(flush(PATIENCE).left, 0);
         seen.push((counts(label), logger.steps(&format!("{label}: outer"))));
@@ -137,11 +133,8 @@ fn counts_and_logs_are_the_same_beside_any_sessions() {
     }
 }
 
-#[test]
+#[test(measuring)]
 fn a_session_beside_others_has_what_it_would_have_alone() {
-    if !measuring() {
-        return;
-    }
     let made = |label: &str, beside: usize| {
         let others: Vec<Profile> = (0..beside)
             .map(|index| everything().capacity(index + 1).start().expect("started"))
@@ -173,11 +166,8 @@ fn a_session_beside_others_has_what_it_would_have_alone() {
     assert_eq!(made("beside", 3), by_itself);
 }
 
-#[test]
+#[test(measuring)]
 fn sessions_that_come_and_go_on_many_threads_have_their_own_scopes() {
-    if !measuring() {
-        return;
-    }
     let threads: Vec<_> = (0..6)
         .map(|thread| {
             thread::spawn(move || {

@@ -18,8 +18,8 @@ use profiler_tests::work;
 use proptest::prelude::*;
 
 /// A trace of what `f` does, and of nothing that other tests do.
-fn traced(builder: ProfileBuilder, f: impl FnOnce(&Profile)) -> Option<Arc<Trace>> {
-    measuring().then(|| builder.run(|profile| f(profile)).1.expect("a window"))
+fn traced(builder: ProfileBuilder, f: impl FnOnce(&Profile)) -> Arc<Trace> {
+    builder.run(|profile| f(profile)).1.expect("a window")
 }
 
 #[measure_execution_time(name = "rules: fibonacci")]
@@ -36,9 +36,9 @@ fn countdown(n: u32) -> u32 {
     if n == 0 { 0 } else { countdown(n - 1) }
 }
 
-#[test]
+#[test(measuring)]
 fn recursion_threads_and_panics() {
-    let Some(trace) = traced(Profile::builder().with_stack(true), |_| {
+    let trace = traced(Profile::builder().with_stack(true), |_| {
         fibonacci(8);
         countdown(6);
         thread::scope(|threads| {
@@ -51,9 +51,7 @@ fn recursion_threads_and_panics() {
             resume_unwind(Box::new(()));
         });
         assert!(panicked.is_err());
-    }) else {
-        return;
-    };
+    });
     let events = kept_events(&trace, "recursion_threads_and_panics");
     let operators = of_category(&events, "cpu_op");
     assert_eq!(operators.len(), trace.len());
@@ -67,9 +65,9 @@ fn recursion_threads_and_panics() {
     assert!(stack.contains("trace_rules"), "{stack}");
 }
 
-#[test]
+#[test(measuring)]
 fn parents_on_other_threads() {
-    let Some(trace) = traced(Profile::builder(), |_| {
+    let trace = traced(Profile::builder(), |_| {
         let _outer = scope!("rules: outer");
         let parent = Handle::current();
         thread::scope(|threads| {
@@ -81,9 +79,7 @@ fn parents_on_other_threads() {
                 });
             }
         });
-    }) else {
-        return;
-    };
+    });
     kept_events(&trace, "parents_on_other_threads");
     let line = trace.timeline();
     let chunks = line.slices.iter().filter(|slice| {
@@ -100,9 +96,9 @@ fn parents_on_other_threads() {
     assert_eq!(parents, ["rules: outer"; 3]);
 }
 
-#[test]
+#[test(measuring)]
 fn futures_on_many_threads() {
-    let Some(trace) = traced(Profile::builder(), |_| {
+    let trace = traced(Profile::builder(), |_| {
         thread::scope(|threads| {
             for _ in 0..4 {
                 threads.spawn(|| {
@@ -117,9 +113,7 @@ fn futures_on_many_threads() {
                 });
             }
         });
-    }) else {
-        return;
-    };
+    });
     let events = kept_events(&trace, "futures_on_many_threads");
     let operators = of_category(&events, "cpu_op");
     let futures = operators
@@ -138,18 +132,16 @@ fn futures_on_many_threads() {
     assert!(of_category(&events, "user_annotation").len() >= 4 * 4);
 }
 
-#[test]
+#[test(measuring)]
 fn steps_that_end_inside_of_scopes() {
     let three = Schedule::new().active(3).repeat(1);
-    let Some(trace) = traced(Profile::builder().schedule(three), |profile| {
+    let trace = traced(Profile::builder().schedule(three), |profile| {
         for _ in 0..3 {
             let _batch = scope!("rules: batch");
             work(50);
             profile.step();
         }
-    }) else {
-        return;
-    };
+    });
     let events = kept_events(&trace, "steps_that_end_inside_of_scopes");
     let steps = of_category(&events, "user_annotation");
     let names: Vec<_> = steps
@@ -167,7 +159,7 @@ fn steps_that_end_inside_of_scopes() {
     assert_eq!(batches.count(), 2, "the third ended after the window");
 }
 
-#[test]
+#[test(measuring)]
 fn names_that_mean_something_to_a_reader() {
     const NAMES: [&str; 8] = [
         "ProfilerStep#1",
@@ -179,27 +171,23 @@ fn names_that_mean_something_to_a_reader() {
         "Optimizer.step#Adam",
         "enumerate(DataLoader)#Digits.__next__",
     ];
-    let Some(trace) = traced(Profile::builder(), |profile| {
+    let trace = traced(Profile::builder(), |profile| {
         profile.add_metadata("distributedInfo", "\"rank\": 9");
         for name in NAMES {
             drop(scope!(name));
         }
-    }) else {
-        return;
-    };
+    });
     assert_eq!(of_category(&events(&trace), "cpu_op").len(), NAMES.len());
 }
 
-#[test]
+#[test(measuring)]
 fn totals_are_those_of_the_trace() {
-    let Some(trace) = traced(Profile::builder(), |_| {
+    let trace = traced(Profile::builder(), |_| {
         for _ in 0..100 {
             let _scope = scope!("rules: total");
             work(2);
         }
-    }) else {
-        return;
-    };
+    });
     let measured = trace
         .events()
         .filter(|event| event.name() == "rules: total");
@@ -258,6 +246,9 @@ proptest! {
 
     #[test]
     fn random_programs(threads in prop::collection::vec(prop::collection::vec(any_act(), 0..60), 1..4)) {
+        if !measuring() {
+            return Ok(());
+        }
         let trace = traced(Profile::builder(), |profile| {
             thread::scope(|scope| {
                 for acts in &threads {
@@ -265,9 +256,7 @@ proptest! {
                 }
             });
         });
-        if let Some(trace) = trace {
-            prop_assert_eq!(of_category(&events(&trace), "cpu_op").len(), trace.len());
-        }
+        prop_assert_eq!(of_category(&events(&trace), "cpu_op").len(), trace.len());
     }
 }
 
@@ -293,18 +282,16 @@ mod named {
     }
 }
 
-#[test]
+#[test(measuring)]
 fn slices_show_the_ends_of_names_and_no_two_look_alike() {
     use named::Next;
 
-    let Some(trace) = traced(Profile::builder(), |_| {
+    let trace = traced(Profile::builder(), |_| {
         load();
         named::load();
         named::Batch.next();
         drop(scope!("rules::given::name"));
-    }) else {
-        return;
-    };
+    });
     let events = events(&trace);
     let operators = of_category(&events, "cpu_op");
     let shown: Vec<&str> = operators

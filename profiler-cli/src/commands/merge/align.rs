@@ -4,7 +4,10 @@
 //! the differences of its ends are those of the clocks, up to its own latency. The median over many collectives removes
 //! single late ends, and the spread around it is the uncertainty.
 
-use profiler_runtime::report::{SliceKind, Timeline};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use profiler_report::{SliceKind, Timeline};
 
 /// The fewest common collectives from which the difference of two clocks is concluded.
 const MIN_PAIRS: usize = 3;
@@ -43,38 +46,62 @@ pub(super) struct Offset {
     pub(super) pairs: usize,
 }
 
-/// Returns the collectives of a rank with one name, in the order of their ends. Collectives on GPUs have their own times
-/// there; the call on the CPU may return before.
-pub(super) fn arrivals(timeline: &Timeline, name: &str) -> Vec<Arrival> {
-    let named = |index: u32| {
-        let name_of_slice = timeline.names.get(index as usize);
-        name_of_slice.is_some_and(|other| *other.text == *name)
-    };
-    let of_kind = |is_of_gpu: bool| -> Vec<Arrival> {
-        let slices = timeline.slices.iter();
-        let slices = slices.filter(|slice| {
-            is_gpu(slice.kind) == is_of_gpu
-                && slice.kind != SliceKind::FuturePoll
-                && named(slice.name)
-        });
-        let mut arrivals: Vec<Arrival> = slices
-            .map(|slice| {
-                let start = timeline.start_unix_ns.saturating_add(slice.start_ns);
-                Arrival {
-                    start,
-                    end: start.saturating_add(slice.duration_ns),
-                }
-            })
-            .collect();
+/// The clocks of ranks, and their collectives.
+pub(super) struct Aligned {
+    pub(super) offsets: Vec<Offset>,
+    /// For each rank, its collectives by the clock of the first one.
+    pub(super) arrivals: Vec<Arrivals>,
+}
+
+/// The collectives of a rank: for each name that all ranks have, those of that name in the order of their ends.
+pub(super) type Arrivals = Vec<Vec<Arrival>>;
+
+/// Aligns the clocks of ranks with that of the first one. `wanted` replaces the list of known collectives.
+pub(super) fn align(ranks: &[&Timeline], wanted: Option<&str>) -> Aligned {
+    let names = collectives(ranks, wanted);
+    let mut arrivals: Vec<Arrivals> = ranks.iter().map(|rank| arrivals(rank, &names)).collect();
+    let first = arrivals.first().map_or(&[][..], Vec::as_slice);
+    let offsets: Vec<Offset> = arrivals.iter().map(|rank| offset(first, rank)).collect();
+    for (rank, offset) in arrivals.iter_mut().zip(&offsets) {
+        for arrival in rank.iter_mut().flatten() {
+            arrival.start = arrival.start.saturating_sub(offset.ns);
+            arrival.end = arrival.end.saturating_sub(offset.ns);
+        }
+    }
+    Aligned { offsets, arrivals }
+}
+
+/// Returns the collectives of a rank with each of these names. Collectives on GPUs have their own times there; the call
+/// on the CPU may return before.
+fn arrivals(timeline: &Timeline, names: &[Arc<str>]) -> Arrivals {
+    let places: HashMap<&str, usize> = names.iter().map(|name| &**name).zip(0..).collect();
+    let of_names = timeline.names.iter();
+    let of_names: Vec<Option<usize>> = of_names
+        .map(|name| places.get(&*name.text).copied())
+        .collect();
+    let mut calls = vec![Vec::new(); names.len()];
+    let mut on_gpu = calls.clone();
+    for slice in &timeline.slices {
+        let place = of_names.get(slice.name as usize).copied().flatten();
+        let Some(place) = place.filter(|_| slice.kind != SliceKind::FuturePoll) else {
+            continue;
+        };
+        let start = timeline.start_unix_ns.saturating_add(slice.start_ns);
+        let end = start.saturating_add(slice.duration_ns);
+        let arrivals = if is_gpu(slice.kind) {
+            &mut on_gpu
+        } else {
+            &mut calls
+        };
+        arrivals[place].push(Arrival { start, end });
+    }
+    let both = on_gpu.into_iter().zip(calls);
+    both.map(|(on_gpu, calls)| {
+        let mut arrivals = if on_gpu.is_empty() { calls } else { on_gpu };
         arrivals.sort_by_key(|arrival| (arrival.end, arrival.start));
         arrivals
-    };
-    let on_gpu = of_kind(true);
-    if on_gpu.is_empty() {
-        of_kind(false)
-    } else {
-        on_gpu
-    }
+    })
+    .collect()
 }
 
 fn is_gpu(kind: SliceKind) -> bool {
@@ -82,7 +109,7 @@ fn is_gpu(kind: SliceKind) -> bool {
 }
 
 /// Returns the names of the collectives that all ranks have. `wanted` replaces the list of known ones.
-pub(super) fn collectives(ranks: &[&Timeline], wanted: Option<&str>) -> Vec<String> {
+fn collectives(ranks: &[&Timeline], wanted: Option<&str>) -> Vec<Arc<str>> {
     let plain = |text: &str| text.to_lowercase().replace('_', "");
     let is_collective = |name: &str| {
         let name = plain(name);
@@ -94,13 +121,18 @@ pub(super) fn collectives(ranks: &[&Timeline], wanted: Option<&str>) -> Vec<Stri
     let Some((first, others)) = ranks.split_first() else {
         return Vec::new();
     };
-    let has = |rank: &Timeline, name: &str| rank.names.iter().any(|other| *other.text == *name);
-    let names = first.names.iter().map(|name| name.text.to_string());
-    let mut common: Vec<String> = names
-        .filter(|name| is_collective(name) && others.iter().all(|rank| has(rank, name)))
-        .collect();
+    let names = |rank: &Timeline| -> HashSet<Arc<str>> {
+        let names = rank.names.iter().map(|name| name.text.clone());
+        names.collect()
+    };
+    let mut common = names(first);
+    common.retain(|name| is_collective(name));
+    for rank in others {
+        let others = names(rank);
+        common.retain(|name| others.contains(name));
+    }
+    let mut common: Vec<Arc<str>> = common.into_iter().collect();
     common.sort();
-    common.dedup();
     common
 }
 
@@ -132,11 +164,10 @@ pub(super) fn pairs(here: &[Arrival], there: &[Arrival]) -> Vec<(usize, usize)> 
 }
 
 /// Returns how far the clock of `there` is ahead of that of `here`.
-pub(super) fn offset(here: &Timeline, there: &Timeline, collectives: &[String]) -> Offset {
+fn offset(here: &[Vec<Arrival>], there: &[Vec<Arrival>]) -> Offset {
     let mut differences: Vec<i64> = Vec::new();
-    for name in collectives {
-        let (here, there) = (arrivals(here, name), arrivals(there, name));
-        let pairs = pairs(&here, &there).into_iter();
+    for (here, there) in here.iter().zip(there) {
+        let pairs = pairs(here, there).into_iter();
         differences.extend(pairs.map(|(one, other)| there[other].end - here[one].end));
     }
     if differences.len() < MIN_PAIRS {
@@ -167,8 +198,15 @@ pub(super) fn median(values: &mut [i64]) -> i64 {
 
 #[cfg(test)]
 mod tests {
+
+    use profiler_report::{Slice, SliceName};
+
     use super::super::made_up::Rank;
     use super::*;
+
+    fn offset_of(here: &Timeline, there: &Timeline) -> Offset {
+        align(&[here, there], None).offsets[1]
+    }
 
     #[test]
     fn a_known_offset_is_found_within_its_uncertainty() {
@@ -176,8 +214,8 @@ mod tests {
         for ahead in [-3_000_000, 0, 42_000, 7_000_000_000] {
             let there = Rank::new(1).ahead(ahead).jitter(2_000).steps(20);
             let names = collectives(&[&here, &there], None);
-            assert_eq!(names, ["ncclAllReduce"]);
-            let found = offset(&here, &there, &names);
+            assert_eq!(names, ["ncclAllReduce".into()]);
+            let found = offset_of(&here, &there);
             let uncertainty = found.uncertainty_ns.expect("many collectives");
             assert!(
                 (found.ns - ahead).abs() <= uncertainty.max(2_000),
@@ -191,7 +229,7 @@ mod tests {
     fn a_rank_that_is_late_does_not_shift_its_clock() {
         let here = Rank::new(0).steps(20);
         let there = Rank::new(1).late(2_000_000).steps(20);
-        let found = offset(&here, &there, &collectives(&[&here, &there], None));
+        let found = offset_of(&here, &there);
         assert_eq!(found.ns, 0);
     }
 
@@ -199,7 +237,7 @@ mod tests {
     fn windows_that_begin_at_different_steps_are_paired_by_time() {
         let here = Rank::new(0).steps(20);
         let there = Rank::new(1).ahead(42_000).first_step(3).steps(10);
-        let found = offset(&here, &there, &collectives(&[&here, &there], None));
+        let found = offset_of(&here, &there);
         assert_eq!((found.ns, found.pairs), (42_000, 10));
     }
 
@@ -207,12 +245,37 @@ mod tests {
     fn without_collectives_the_wall_clocks_are_trusted() {
         let here = Rank::new(0).steps(2);
         let there = Rank::new(1).ahead(500).steps(2);
-        let found = offset(&here, &there, &collectives(&[&here, &there], None));
+        let found = offset_of(&here, &there);
         assert_eq!((found.ns, found.uncertainty_ns, found.pairs), (0, None, 2));
         assert!(collectives(&[&here, &there], Some("gather")).is_empty());
         assert_eq!(
             collectives(&[&here, &there], Some("train::")),
-            ["train::step"]
+            ["train::step".into()]
         );
+    }
+
+    #[test]
+    fn many_names_of_collectives_are_each_a_pair() {
+        const NAMES: u32 = 20_000;
+        let ranks = [0, 1].map(|rank| {
+            let mut line = Rank::new(rank).steps(0);
+            for number in 0..NAMES {
+                let name = SliceName {
+                    text: format!("nccl {number}").into(),
+                    ..SliceName::default()
+                };
+                line.names.push(name);
+                let slice = Slice {
+                    name: number + 2,
+                    start_ns: i64::from(number) * 1_000,
+                    ..Slice::default()
+                };
+                line.slices.push(slice);
+            }
+            line
+        });
+        // Looking at all slices for each name takes a minute.
+        let aligned = align(&[&ranks[0], &ranks[1]], None);
+        assert_eq!(aligned.offsets[1].pairs, NAMES as usize);
     }
 }

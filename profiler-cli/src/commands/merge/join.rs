@@ -3,7 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use profiler_runtime::report::{Slice, SliceKind, SliceName, Timeline, Track};
+use profiler_report::{Slice, SliceKind, SliceName, Step, Timeline, Track};
+
+use crate::lanes::Lanes;
 
 /// A rank, and how far its clock is ahead.
 pub(super) struct Member<'t> {
@@ -25,6 +27,10 @@ pub(super) fn join(members: &[Member<'_>]) -> Timeline {
     let mut joined = Joined::default();
     joined.timeline.start_unix_ns = start;
     joined.timeline.title = format!("{} ranks", members.len());
+    joined.timeline.has_kernels = members.iter().all(|member| member.timeline.has_kernels);
+    joined.timeline.cycle = agreed(members, |line| line.cycle);
+    joined.timeline.step_num = agreed(members, |line| line.step_num);
+    joined.timeline.metadata = metadata(members);
     let mut processes = HashSet::new();
     // Ranks on different machines may have equal process ids.
     let are_distinct = members
@@ -60,6 +66,36 @@ pub(super) fn join(members: &[Member<'_>]) -> Timeline {
     joined.timeline
 }
 
+/// Returns what all ranks say; `None` if they differ.
+fn agreed(members: &[Member<'_>], of: impl Fn(&Timeline) -> Option<u64>) -> Option<u64> {
+    let mut all = members.iter().map(|member| of(member.timeline));
+    let first = all.next()?;
+    first.filter(|_| all.all(|other| other == first))
+}
+
+/// Returns the pairs of all ranks. One that is not the same on all has the rank in its key.
+fn metadata(members: &[Member<'_>]) -> Vec<(String, String)> {
+    let mut counts: HashMap<&(String, String), usize> = HashMap::new();
+    for member in members {
+        for pair in &member.timeline.metadata {
+            *counts.entry(pair).or_default() += 1;
+        }
+    }
+    let mut all = Vec::new();
+    for (place, member) in members.iter().enumerate() {
+        for pair in &member.timeline.metadata {
+            let (key, value) = pair;
+            let is_common = counts.get(pair) == Some(&members.len());
+            if !is_common {
+                all.push((format!("rank {}: {key}", member.rank), value.clone()));
+            } else if place == 0 {
+                all.push(pair.clone());
+            }
+        }
+    }
+    all
+}
+
 fn process(member: &Member<'_>) -> Option<u64> {
     member.timeline.tracks.first().map(|track| track.process)
 }
@@ -77,8 +113,11 @@ struct Bases {
     shapes: u32,
     categories: u32,
     work: u32,
+    details: u32,
     names: Vec<u32>,
     launches: Vec<u32>,
+    /// The steps that are no slices, in the order of their starts, each with its track.
+    steps: Vec<(Step, u32)>,
 }
 
 impl Joined {
@@ -89,14 +128,17 @@ impl Joined {
         let shapes = to_number(self.timeline.shapes.len());
         let categories = to_number(self.timeline.categories.len());
         let work = to_number(self.timeline.work.len());
+        let details = to_number(self.timeline.details.len());
         let names = line.names.iter().map(|name| self.name(name)).collect();
         self.bases.push(Bases {
             track,
             shapes,
             categories,
             work,
+            details,
             names,
             launches: Vec::new(),
+            steps: Vec::new(),
         });
         let tracks = line.tracks.iter().map(|track| {
             let mut track = track.clone();
@@ -110,6 +152,24 @@ impl Joined {
         let categories = line.categories.iter().cloned();
         self.timeline.categories.extend(categories);
         self.timeline.work.extend(line.work.iter().copied());
+        self.timeline.details.extend(line.details.iter().cloned());
+        let devices = line.devices.iter().map(|device| {
+            let mut device = *device;
+            device.rank = Some(rank);
+            device
+        });
+        self.timeline.devices.extend(devices);
+        let names = self.bases.last().map_or(&[][..], |bases| &bases.names);
+        let waits = line.waits.iter().map(|wait| {
+            let mut wait = *wait;
+            wait.rank = Some(rank);
+            wait.name = names.get(wait.name as usize).copied().unwrap_or(0);
+            wait.start_ns += shift;
+            wait
+        });
+        self.timeline.waits.extend(waits);
+        let world_size = self.timeline.world_size.max(line.world_size);
+        self.timeline.world_size = world_size;
         self.timeline.duration_ns = self.timeline.duration_ns.max(shift + line.duration_ns);
         let replays = line.replays.iter().map(|replay| {
             let mut replay = *replay;
@@ -135,27 +195,47 @@ impl Joined {
         let missing = line.missing.iter();
         let missing = missing.map(|(reason, count)| (format!("{reason} (rank {rank})"), *count));
         self.timeline.missing.extend(missing);
-        self.add_steps(member, process);
+        let steps = self.add_step_tracks(member, process);
+        if let Some(bases) = self.bases.last_mut() {
+            bases.steps = steps;
+        }
     }
 
-    /// Adds a track for the steps of a rank, whose slices are added with the others.
-    fn add_steps(&mut self, member: &Member<'_>, process: Option<u64>) {
-        if member
-            .timeline
-            .steps
-            .iter()
-            .all(|step| step.slice.is_some())
-        {
-            return;
+    /// Adds tracks for the steps of a rank that are no slices: as many as there are steps at once. Returns these steps in the
+    /// order of their starts, each with its track.
+    fn add_step_tracks(&mut self, member: &Member<'_>, process: Option<u64>) -> Vec<(Step, u32)> {
+        let steps = member.timeline.steps.iter();
+        let mut steps: Vec<Step> = steps.filter(|step| step.slice.is_none()).copied().collect();
+        steps.sort_by_key(|step| step.start_ns);
+        let mut lanes = Lanes::new(u32::MAX);
+        let mut tracks = Vec::new();
+        let mut with_tracks = Vec::with_capacity(steps.len());
+        for step in steps {
+            let Some(lane) = lanes.take(step.start_ns, step.end_ns) else {
+                break;
+            };
+            if lane as usize > tracks.len() {
+                tracks.push(self.add_step_track(member, process, tracks.len()));
+            }
+            with_tracks.push((step, tracks[lane as usize - 1]));
         }
+        with_tracks
+    }
+
+    fn add_step_track(&mut self, member: &Member<'_>, process: Option<u64>, beside: usize) -> u32 {
         let first = member.timeline.tracks.first();
-        let mut track = Track::default();
-        "steps".clone_into(&mut track.name);
-        track.rank = Some(member.rank);
-        track.process = process.or(first.map(|first| first.process)).unwrap_or(0);
         let process_name = first.map_or("", |first| &first.process_name);
-        track.process_name = format!("rank {}: {process_name}", member.rank);
-        self.timeline.tracks.push(track);
+        self.timeline.tracks.push(Track {
+            name: match beside {
+                0 => "steps".to_owned(),
+                _ => format!("steps, overlapping {beside}"),
+            },
+            rank: Some(member.rank),
+            process: process.or(first.map(|first| first.process)).unwrap_or(0),
+            process_name: format!("rank {}: {process_name}", member.rank),
+            ..Track::default()
+        });
+        u32::try_from(self.timeline.tracks.len() - 1).unwrap_or(u32::MAX)
     }
 
     fn name(&mut self, name: &SliceName) -> u32 {
@@ -218,6 +298,7 @@ impl Joined {
             slice.start_ns += shift;
             slice.shapes = slice.shapes.map(|own| own + bases.shapes);
             slice.category = slice.category.map(|own| own + bases.categories);
+            slice.details = slice.details.map(|own| own + bases.details);
             slice.work = slice.work.map(|own| own + bases.work);
             let launch = |own: u32| bases.launches.get(own as usize).copied();
             slice.launch = slice.launch.and_then(launch);
@@ -244,34 +325,35 @@ impl Joined {
     }
 
     fn add_step_slices(&mut self, member: &Member<'_>, number: usize, shift: i64, moved: &[u32]) {
-        let own = u32::try_from(member.timeline.tracks.len()).unwrap_or(u32::MAX);
-        let track = self.bases[number].track + own;
-        let mut end = i64::MIN;
+        let first = self.bases[number].track;
+        let shifted = |step: &Step| {
+            let mut step = *step;
+            step.track = step.track.map(|own| own + first);
+            step.start_ns += shift;
+            step.end_ns += shift;
+            step
+        };
         for step in &member.timeline.steps {
-            let mut joined = *step;
-            joined.start_ns += shift;
-            joined.end_ns += shift;
             if let Some(slice) = step.slice {
-                joined.slice = moved.get(slice as usize).copied();
-                self.timeline.steps.push(joined);
-                continue;
+                let mut step = shifted(step);
+                step.slice = moved.get(slice as usize).copied();
+                self.timeline.steps.push(step);
             }
-            // Steps of one thread follow each other; a track holds no others.
-            if step.start_ns < end {
-                continue;
-            }
-            end = step.end_ns;
-            let mut name = SliceName::default();
-            name.text = Arc::from("ProfilerStep*");
+        }
+        let name = SliceName {
+            text: Arc::from("ProfilerStep*"),
+            ..SliceName::default()
+        };
+        for (step, track) in std::mem::take(&mut self.bases[number].steps) {
+            let mut step = shifted(&step);
             let mut slice = Slice::default();
-            slice.track = track;
-            slice.name = self.name(&name);
-            slice.start_ns = step.start_ns + shift;
+            (slice.track, slice.name) = (track, self.name(&name));
+            slice.start_ns = step.start_ns;
             slice.duration_ns = step.end_ns - step.start_ns;
             slice.self_ns = slice.duration_ns;
             slice.category = Some(self.annotation());
-            joined.slice = u32::try_from(self.timeline.slices.len()).ok();
-            self.timeline.steps.push(joined);
+            step.slice = u32::try_from(self.timeline.slices.len()).ok();
+            self.timeline.steps.push(step);
             self.timeline.slices.push(slice);
         }
     }
@@ -387,5 +469,75 @@ mod tests {
             correlations(&read),
             "as CUPTI gave them"
         );
+    }
+
+    #[test]
+    fn overlapping_steps_metadata_and_the_number_of_the_window_are_kept() {
+        let lines = [0, 1].map(|rank| {
+            let mut line = Rank::new(rank).steps(3);
+            (line.cycle, line.step_num) = (Some(4), Some(10 + rank));
+            // The steps of another thread.
+            for number in 0..3 {
+                let mut step = line.steps[number];
+                step.number += 100;
+                step.start_ns += 5;
+                step.end_ns += 5;
+                step.track = Some(0);
+                line.steps.push(step);
+            }
+            for (key, value) in [
+                ("run", "first"),
+                ("host", if rank == 0 { "a" } else { "b" }),
+            ] {
+                line.metadata.push((key.to_owned(), value.to_owned()));
+            }
+            line
+        });
+        let members = lines.iter().zip(0..).map(|(timeline, rank)| Member {
+            rank,
+            timeline,
+            ahead_ns: 0,
+        });
+        let joined = join(&members.collect::<Vec<_>>());
+        assert_eq!((joined.cycle, joined.step_num), (Some(4), None));
+        let pairs = [
+            ("run", "first"),
+            ("rank 0: host", "a"),
+            ("rank 1: host", "b"),
+        ];
+        let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(joined.metadata, pairs);
+        assert_eq!(joined.steps.len(), 12);
+        let in_order = |step: &Step| (step.start_ns, step.number);
+        assert!(joined.steps.is_sorted_by_key(in_order));
+        let path = std::env::temp_dir().join(format!("overlapping-{}.json", std::process::id()));
+        joined.export_chrome_trace(&path).expect("room");
+        let found = profiler_trace_validator::validate(&path).expect("a file");
+        assert!(found.is_empty(), "{found:#?}");
+        let Ok(Input::Timeline(read)) = Input::read(&path, Limits::DEFAULT) else {
+            panic!("it is a trace")
+        };
+        std::fs::remove_file(&path).expect("it is there");
+        let shown = |line: &Timeline| -> Vec<_> {
+            let steps = line.steps.iter();
+            let mut shown: Vec<_> = steps
+                .map(|step| {
+                    let slice = &line.slices[step.slice.expect("its slice") as usize];
+                    let rank = line.tracks[slice.track as usize].rank;
+                    let thread = step.track.map(|track| &line.tracks[track as usize]);
+                    let thread = thread.map(|thread| (thread.rank, thread.id));
+                    (
+                        (rank, step.number),
+                        (step.start_ns, slice.duration_ns),
+                        thread,
+                    )
+                })
+                .collect();
+            shown.sort_unstable();
+            shown
+        };
+        assert_eq!(shown(&read), shown(&joined));
+        let with_threads = shown(&read).into_iter();
+        assert_eq!(with_threads.filter(|step| step.2.is_some()).count(), 6);
     }
 }

@@ -1,8 +1,10 @@
 //! Which rank keeps the others waiting.
 
-use profiler_runtime::report::Timeline;
+use std::collections::HashMap;
 
-use super::align::{Arrival, Offset, arrivals, median, pairs};
+use profiler_report::{Step, Timeline};
+
+use super::align::{Aligned, Arrival, Offset, median, pairs};
 
 /// The last rank at one collective or at the end of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,13 +23,18 @@ pub(super) struct Late {
 ///
 /// A rank arrives when it begins the collective. Of several in a step, the one with the longest wait counts. Without
 /// collectives it arrives when its step ends.
-pub(super) fn late(ranks: &[&Timeline], offsets: &[Offset], collectives: &[String]) -> Vec<Late> {
+pub(super) fn late(ranks: &[&Timeline], aligned: &Aligned) -> Vec<Late> {
+    let (Some(first), Some((here, others))) = (ranks.first(), aligned.arrivals.split_first())
+    else {
+        return Vec::new();
+    };
     let mut late = Vec::new();
-    for name in collectives {
-        late.extend(at_collectives(ranks, offsets, name));
+    for (collective, here) in here.iter().enumerate() {
+        let there: Vec<&[Arrival]> = others.iter().map(|rank| &*rank[collective]).collect();
+        late.extend(at_collectives(first, here, &there));
     }
     if late.is_empty() {
-        return at_steps(ranks, offsets);
+        return at_steps(ranks, &aligned.offsets);
     }
     late.sort_by_key(|late| (late.step, -late.by_ns));
     late.dedup_by(|later, kept| later.step.is_some() && later.step == kept.step);
@@ -35,20 +42,11 @@ pub(super) fn late(ranks: &[&Timeline], offsets: &[Offset], collectives: &[Strin
     late
 }
 
-fn at_collectives(ranks: &[&Timeline], offsets: &[Offset], name: &str) -> Vec<Late> {
-    let Some((first, others)) = ranks.split_first() else {
-        return Vec::new();
-    };
-    let here = shifted(first, offsets.first(), name);
-    let there: Vec<Vec<Arrival>> = others
-        .iter()
-        .zip(offsets.iter().skip(1))
-        .map(|(rank, offset)| shifted(rank, Some(offset), name))
-        .collect();
-    let paired: Vec<Vec<(usize, usize)>> = there.iter().map(|there| pairs(&here, there)).collect();
+fn at_collectives(first: &Timeline, here: &[Arrival], there: &[&[Arrival]]) -> Vec<Late> {
+    let paired: Vec<Vec<(usize, usize)>> = there.iter().map(|there| pairs(here, there)).collect();
     let mut late = Vec::new();
     for (index, arrival) in here.iter().enumerate() {
-        let found = paired.iter().zip(&there).map(|(pairs, there)| {
+        let found = paired.iter().zip(there).map(|(pairs, there)| {
             let place = pairs.binary_search_by_key(&index, |(one, _)| *one).ok()?;
             Some(there[pairs[place].1].start)
         });
@@ -59,17 +57,6 @@ fn at_collectives(ranks: &[&Timeline], offsets: &[Offset], name: &str) -> Vec<La
         late.extend(last(first, &starts, step_at(first, arrival.start)));
     }
     late
-}
-
-fn shifted(rank: &Timeline, offset: Option<&Offset>, name: &str) -> Vec<Arrival> {
-    let ahead = offset.map_or(0, |offset| offset.ns);
-    let arrivals = arrivals(rank, name).into_iter();
-    arrivals
-        .map(|arrival| Arrival {
-            start: arrival.start - ahead,
-            end: arrival.end - ahead,
-        })
-        .collect()
 }
 
 /// Returns the number of the step that contains a time of the wall clock.
@@ -84,15 +71,15 @@ fn at_steps(ranks: &[&Timeline], offsets: &[Offset]) -> Vec<Late> {
     let Some(first) = ranks.first() else {
         return Vec::new();
     };
-    let end = |rank: &Timeline, offset: &Offset, number: u64| {
-        let step = rank.steps.iter().find(|step| step.number == number)?;
-        Some(rank.start_unix_ns + step.end_ns - offset.ns)
-    };
+    let ends = ranks.iter().zip(offsets).map(|(rank, offset)| {
+        let steps = rank.steps.iter().rev();
+        let end = |step: &Step| rank.start_unix_ns + step.end_ns - offset.ns;
+        steps.map(|step| (step.number, end(step))).collect()
+    });
+    let ends: Vec<HashMap<u64, i64>> = ends.collect();
     let steps = first.steps.iter().filter_map(|step| {
-        let ends = ranks.iter().zip(offsets);
-        let ends: Option<Vec<i64>> = ends
-            .map(|(rank, offset)| end(rank, offset, step.number))
-            .collect();
+        let ends = ends.iter().map(|ends| ends.get(&step.number).copied());
+        let ends: Option<Vec<i64>> = ends.collect();
         last(first, &ends?, Some(step.number))
     });
     steps.collect()
@@ -120,18 +107,13 @@ fn last(first: &Timeline, arrivals: &[i64], step: Option<u64>) -> Option<Late> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::align::{collectives, offset};
+    use super::super::align::align;
     use super::super::made_up::Rank;
     use super::*;
 
     fn found(ranks: &[Timeline]) -> Vec<Late> {
         let ranks: Vec<&Timeline> = ranks.iter().collect();
-        let names = collectives(&ranks, None);
-        let offsets: Vec<Offset> = ranks
-            .iter()
-            .map(|rank| offset(ranks[0], rank, &names))
-            .collect();
-        late(&ranks, &offsets, &names)
+        late(&ranks, &align(&ranks, None))
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Ranks with known clocks and delays, for tests.
 
-use profiler_runtime::report::{
+use profiler_report::{
     GpuWork, Launch, Slice, SliceKind, SliceName, Step, Timeline, Track, TrackKind,
 };
 
@@ -53,8 +53,10 @@ impl Rank {
         line.start_unix_ns = START_UNIX_NS + first * STEP_NS + self.ahead;
         line.duration_ns = i64::try_from(steps).expect("a small number") * STEP_NS;
         for text in ["train::step", "ncclAllReduce"] {
-            let mut name = SliceName::default();
-            name.text = text.into();
+            let name = SliceName {
+                text: text.into(),
+                ..SliceName::default()
+            };
             line.names.push(name);
         }
         for (kind, name, id) in [
@@ -83,18 +85,24 @@ impl Rank {
             let place = i64::try_from(number).expect("a small number");
             // As if at random, and the same in each run.
             let jitter = (place * 7_919 % 2_001 - 1_000) * self.jitter / 1_000;
-            let mut work = Slice::default();
-            work.kind = SliceKind::GpuWork;
+            let mut work = Slice {
+                kind: SliceKind::GpuWork,
+                ..Slice::default()
+            };
             (work.track, work.name) = (1, 1);
             work.parent = u32::try_from(number).ok();
-            let mut launch = Launch::default();
-            launch.parent = work.parent;
-            launch.start_ns = place * STEP_NS + 1_000;
-            launch.correlation = u32::try_from(100 * self.number + number).expect("a small number");
+            let launch = Launch {
+                parent: work.parent,
+                start_ns: place * STEP_NS + 1_000,
+                correlation: u32::try_from(100 * self.number + number).expect("a small number"),
+                ..Launch::default()
+            };
             work.launch = u32::try_from(line.launches.len()).ok();
             work.work = u32::try_from(line.work.len()).ok();
-            let mut details = GpuWork::default();
-            details.correlation = launch.correlation;
+            let details = GpuWork {
+                correlation: launch.correlation,
+                ..GpuWork::default()
+            };
             line.launches.push(launch);
             line.work.push(details);
             let begins = (place + 1) * STEP_NS - 5_000_000;

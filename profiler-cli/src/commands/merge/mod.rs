@@ -11,10 +11,11 @@ mod report;
 use std::path::PathBuf;
 
 use clap::Args;
-use profiler_runtime::report::Timeline;
+use profiler_report::Timeline;
 
-use self::align::{Offset, collectives, offset};
+use self::align::align;
 use self::join::{Member, join};
+use super::read;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::input::{Input, Limits};
@@ -59,7 +60,7 @@ impl Merge {
         let format = self.format()?;
         let mut ranks = Vec::new();
         for (place, path) in self.files.iter().enumerate() {
-            let Input::Timeline(timeline) = Input::read(path, self.limits)? else {
+            let Input::Timeline(timeline) = read(path, self.limits)? else {
                 return Err(refusal::summary(path));
             };
             let own = timeline.tracks.iter().find_map(|track| track.rank);
@@ -72,17 +73,13 @@ impl Merge {
         ranks.sort_by_key(|rank| rank.number);
         refusal::check(&ranks)?;
         let lines: Vec<&Timeline> = ranks.iter().map(|rank| &*rank.timeline).collect();
-        let names = collectives(&lines, self.collective.as_deref());
-        let offsets: Vec<Offset> = lines
-            .iter()
-            .map(|line| offset(lines[0], line, &names))
-            .collect();
-        refusal::check_overlap(&ranks, &offsets)?;
-        let late = late::late(&lines, &offsets, &names);
+        let aligned = align(&lines, self.collective.as_deref());
+        refusal::check_overlap(&ranks, &aligned.offsets)?;
+        let late = late::late(&lines, &aligned);
 
         let members: Vec<Member<'_>> = ranks
             .iter()
-            .zip(&offsets)
+            .zip(&aligned.offsets)
             .map(|(rank, offset)| Member {
                 rank: rank.number,
                 timeline: &rank.timeline,
@@ -99,7 +96,7 @@ impl Merge {
         staging.finish()?;
 
         let mut output = Stdout::new();
-        for line in report::lines(&ranks, &offsets, &late) {
+        for line in report::lines(&ranks, &aligned.offsets, &late) {
             output.line(format_args!("{line}"))?;
         }
         output.finish()?;

@@ -10,6 +10,9 @@ use crate::error::Error;
 /// Earlier times are not of the calendar, but of a clock that began with the machine: the year 2000.
 const CALENDAR_NS: i64 = 946_684_800_000_000_000;
 
+const CENTURIES: &str =
+    "has times that are centuries from those of the other ranks: write the trace again";
+
 fn refuse(path: &Path, reason: &str) -> Error {
     Error::Refused {
         path: path.to_owned(),
@@ -72,13 +75,25 @@ fn names(rank: &Rank) -> impl Iterator<Item = &str> {
 
 /// Checks that there is a time in which all ranks were recorded.
 pub(super) fn check_overlap(ranks: &[Rank], offsets: &[Offset]) -> Result<(), Error> {
-    let spans = ranks.iter().zip(offsets).map(|(rank, offset)| {
-        let start = rank.timeline.start_unix_ns - offset.ns;
-        (start, start + rank.timeline.duration_ns, rank)
-    });
-    let spans: Vec<(i64, i64, &Rank)> = spans.collect();
+    let mut spans: Vec<(i64, i64, &Rank)> = Vec::new();
+    for (rank, offset) in ranks.iter().zip(offsets) {
+        let start = rank.timeline.start_unix_ns.checked_sub(offset.ns);
+        let end = start.and_then(|start| start.checked_add(rank.timeline.duration_ns));
+        let (Some(start), Some(end)) = (start, end) else {
+            return Err(refuse(&rank.path, CENTURIES));
+        };
+        spans.push((start, end, rank));
+    }
     let latest = spans.iter().max_by_key(|(start, _, _)| *start);
     let earliest = spans.iter().min_by_key(|(_, end, _)| *end);
+    // Windows that have a time in common may still reach too far to both sides.
+    let first = spans.iter().map(|(start, _, _)| *start).min();
+    let too_far = spans
+        .iter()
+        .find(|(_, end, _)| first.is_some_and(|first| end.checked_sub(first).is_none()));
+    if let Some((_, _, rank)) = too_far {
+        return Err(refuse(&rank.path, CENTURIES));
+    }
     match (latest, earliest) {
         (Some((start, _, late)), Some((_, end, early))) if start >= end => {
             let apart = super::report::time(start - end);
@@ -97,7 +112,7 @@ mod tests {
     use super::super::made_up;
     use super::*;
 
-    fn rank(number: u64, timeline: profiler_runtime::report::Timeline) -> Rank {
+    fn rank(number: u64, timeline: profiler_report::Timeline) -> Rank {
         Rank {
             path: format!("rank{number}.json").into(),
             number,
@@ -120,6 +135,30 @@ mod tests {
     fn ranks_of_one_window_are_accepted() {
         let ranks = [0, 1].map(|number| rank(number, made_up::Rank::new(number).steps(3)));
         assert_eq!(refused(&ranks), "");
+    }
+
+    #[test]
+    fn times_that_do_not_fit_on_one_time_line_are_refused() {
+        let late = |unix_ns, duration_ns| {
+            let mut line = made_up::Rank::new(1).steps(3);
+            (line.start_unix_ns, line.duration_ns) = (unix_ns, duration_ns);
+            [rank(0, made_up::Rank::new(0).steps(3)), rank(1, line)]
+        };
+        let offset = |ns| Offset {
+            ns,
+            uncertainty_ns: None,
+            pairs: 0,
+        };
+        for (unix_ns, duration_ns, ahead) in [
+            (i64::MAX, 1, 0),
+            (i64::MAX - 5, 0, -9),
+            (CALENDAR_NS, 8_000_000_000_000_000_000, i64::MAX),
+        ] {
+            let ranks = late(unix_ns, duration_ns);
+            let checked = check_overlap(&ranks, &[offset(0), offset(ahead)]);
+            let error = checked.expect_err("they are too far apart").to_string();
+            assert!(error.contains("centuries from those of"), "{error}");
+        }
     }
 
     #[test]

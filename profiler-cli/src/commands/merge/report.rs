@@ -149,11 +149,11 @@ fn verdict(ranks: &[Rank], late: &[Late], uncertainty: Option<i64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::align::{collectives, offset};
+    use super::super::align::align;
     use super::super::{late, made_up};
     use super::*;
 
-    fn told(lines: Vec<profiler_runtime::report::Timeline>) -> Vec<String> {
+    fn told(lines: Vec<profiler_report::Timeline>) -> Vec<String> {
         let ranks: Vec<Rank> = (0..)
             .zip(lines)
             .map(|(rank, timeline)| Rank {
@@ -163,13 +163,9 @@ mod tests {
             })
             .collect();
         let lines: Vec<_> = ranks.iter().map(|rank| &*rank.timeline).collect();
-        let names = collectives(&lines, None);
-        let offsets: Vec<Offset> = lines
-            .iter()
-            .map(|line| offset(lines[0], line, &names))
-            .collect();
-        let late = late::late(&lines, &offsets, &names);
-        super::lines(&ranks, &offsets, &late)
+        let aligned = align(&lines, None);
+        let late = late::late(&lines, &aligned);
+        super::lines(&ranks, &aligned.offsets, &late)
     }
 
     #[test]

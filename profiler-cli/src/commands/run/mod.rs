@@ -15,7 +15,8 @@ use self::command_line::split;
 use self::signals::Signals;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::output::{Stdout, printable};
+use crate::output::Stdout;
+use crate::printable::printable;
 
 /// Runs a program several times, and keeps the summary of each run for `profiler diff`.
 ///

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use profiler_runtime::report::Summary;
+use profiler_report::Summary;
 
 use super::file::Look;
 use super::line::{Line, lines};
@@ -105,10 +105,12 @@ mod tests {
     use super::*;
 
     fn new(wall_ns: f64, interval_ns: Option<f64>, is_last: bool) -> Look {
-        let mut summary = Summary::default();
-        summary.wall_ns = wall_ns;
-        summary.interval_ns = interval_ns;
-        summary.is_last = is_last;
+        let summary = Summary {
+            wall_ns,
+            interval_ns,
+            is_last,
+            ..Summary::default()
+        };
         Look::New {
             summary: Box::new(summary),
             written: SystemTime::UNIX_EPOCH,

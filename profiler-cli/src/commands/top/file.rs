@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use profiler_runtime::report::Summary;
+use profiler_report::Summary;
 
 use crate::input::{Input, InputError, Limits};
 

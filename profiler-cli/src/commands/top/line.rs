@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use clap::ValueEnum;
-use profiler_runtime::report::{HistoryPoint, Row, Summary};
+use profiler_report::{HistoryPoint, Row, Summary};
 
 /// A value that rows are sorted by, the largest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -140,26 +140,30 @@ pub(super) fn sort(lines: &mut [&Line], order: Order) {
 
 #[cfg(test)]
 mod tests {
-    use profiler_runtime::report::Times;
+    use profiler_report::Times;
 
     use super::*;
 
     fn summary(wall_ns: f64, rows: &[(&str, u64, f64)]) -> Summary {
-        let mut summary = Summary::default();
-        summary.wall_ns = wall_ns;
-        summary.rows = rows
-            .iter()
-            .map(|(name, calls, self_ns)| {
-                let mut cpu = Times::default();
-                cpu.self_ns = *self_ns;
-                let mut row = Row::default();
-                row.name = (*name).to_owned();
-                row.calls = *calls;
-                row.cpu = Some(cpu);
-                row
-            })
-            .collect();
-        summary
+        Summary {
+            wall_ns,
+            rows: rows
+                .iter()
+                .map(|(name, calls, self_ns)| {
+                    let cpu = Times {
+                        self_ns: *self_ns,
+                        ..Times::default()
+                    };
+                    Row {
+                        name: (*name).to_owned(),
+                        calls: *calls,
+                        cpu: Some(cpu),
+                        ..Row::default()
+                    }
+                })
+                .collect(),
+            ..Summary::default()
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use profiler_runtime::report::HistoryPoint;
+use profiler_report::HistoryPoint;
 use ratatui::text::Span;
 
 use super::line::Order;

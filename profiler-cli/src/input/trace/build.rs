@@ -1,13 +1,16 @@
 //! The time line of everything that was collected.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
-use profiler_runtime::report::{Counter, Launch, Slice, SliceKind, Step, Timeline, TrackKind};
+use profiler_report::{
+    Counter, Device, DeviceProperties, Launch, Slice, SliceKind, Step, Timeline, TrackKind,
+};
 
 use super::collect::{Collector, MemoryChange, Raw, RawKind};
+use super::event::Id;
 use super::launches::Callers;
 use super::nesting::{NONE, Place};
-use super::{futures, launches, nesting, pairs};
+use super::{launches, nesting, pairs};
 use crate::input::InputError;
 
 /// Times before the year 2000 are no times of the calendar, but of a clock that began with the machine.
@@ -15,16 +18,10 @@ const CALENDAR_NS: i64 = 946_684_800_000_000_000;
 
 pub(super) fn build(mut collector: Collector, title: &str) -> Result<Timeline, InputError> {
     pairs::pair(&mut collector);
-    if collector.is_own {
-        leave_out_stand_ins(&mut collector);
-        for raw in &mut collector.raws {
-            // All annotations are polls, also where the future is not in the file.
-            raw.is_poll |= raw.kind == RawKind::Annotation;
-            raw.is_not_counted |= raw.kind == RawKind::Launch;
-        }
-    }
-    if collector.is_own || collector.is_converted {
+    if collector.writer.is_own {
         leave_out_markers(&mut collector);
+    } else {
+        leave_out_unknown_categories(&mut collector);
     }
     let mut timeline = Timeline::default();
     title.clone_into(&mut timeline.title);
@@ -34,23 +31,12 @@ pub(super) fn build(mut collector: Collector, title: &str) -> Result<Timeline, I
     Ok(timeline)
 }
 
+/// Said of work on a device, below tables and in JSON.
+const NO_LAUNCH: &str = "kernels, copies and fills have no launch in the file: only those that name their function are in its \
+                         GPU time";
+
 /// The name of the marker that keeps TensorBoard's plugin from merging a function with its only child.
 const RECURSION: &str = "[recursion]";
-
-/// Leaves out the launches and kernels that `profiler-runtime` wrote for tools that know nothing else: they stand for the
-/// GPU times of scopes, which are in the file too. So are counters of memory beside its changes. Launches of kernels that
-/// were recorded remain.
-fn leave_out_stand_ins(collector: &mut Collector) {
-    let is_recorded = |raw: &Raw| raw.kind == RawKind::GpuWork && !raw.is_of_scope;
-    let work = collector.raws.iter().filter(|raw| is_recorded(raw));
-    let recorded: HashSet<u64> = work.map(|raw| raw.correlation).collect();
-    collector.raws.retain(|raw| match raw.kind {
-        RawKind::Launch => recorded.contains(&raw.correlation),
-        RawKind::GpuWork => !raw.is_of_scope,
-        _ => true,
-    });
-    collector.counters.retain(|key, _| !key.is_of_changes);
-}
 
 fn leave_out_markers(collector: &mut Collector) {
     let Some(marker) = collector.names.find(RECURSION) else {
@@ -61,34 +47,64 @@ fn leave_out_markers(collector: &mut Collector) {
     raws.retain(|raw| !is_marker(raw) || raw.external_id != 0);
 }
 
+/// The categories of functions on the CPU in files of PyTorch, beside `cpu_op`. Those of calls of a device's library end with
+/// `_runtime` or `_driver`, for every kind of device.
+const ON_CPU: [&str; 3] = ["Operator", "python_function", "user_annotation"];
+
+/// Leaves out what no table can count: PyTorch writes ranges of devices and of its own with categories that this reader does
+/// not know, and they are no functions on the CPU. In files of other programs, every category is one of functions.
+fn leave_out_unknown_categories(collector: &mut Collector) {
+    if !collector.has_operators {
+        return;
+    }
+    let categories = &collector.categories;
+    let is_known = |category: u32| {
+        let text = categories.text(category).unwrap_or_default();
+        let of_library = text.ends_with("_runtime") || text.ends_with("_driver");
+        text.is_empty() || of_library || ON_CPU.contains(&text)
+    };
+    let mut left_out: BTreeMap<u32, u64> = BTreeMap::new();
+    collector.raws.retain(|raw| {
+        let is_kept = raw.kind != RawKind::Function || is_known(raw.category);
+        if !is_kept {
+            *left_out.entry(raw.category).or_default() += 1;
+        }
+        is_kept
+    });
+    for (category, count) in left_out {
+        let text = categories.text(category).unwrap_or_default();
+        let reason = format!(
+            "events of the category `{text}` are no known work of a CPU or a device: they are left out"
+        );
+        collector.missing.insert(reason, count);
+    }
+}
+
 /// Steps by their rank, if the file has several, and their number.
 type Steps = BTreeMap<(Option<u64>, u64), Step>;
 
-/// Returns the steps. Where a step is the outermost call of a thread, as in PyTorch, it remains one. The command line gives
-/// such steps an external id.
+/// Returns the steps. As in PyTorch, a step is also a call around the others of its thread. In our own files, such steps have
+/// an external id.
 fn take_steps(collector: &mut Collector) -> Steps {
-    let is_step = |raw: &Raw| matches!(raw.kind, RawKind::Step(_));
-    let mut has_calls: HashMap<u32, bool> = HashMap::new();
     let mut steps = Steps::new();
     for raw in &collector.raws {
-        let has_calls = has_calls.entry(raw.track).or_default();
-        match raw.kind {
-            RawKind::Step(number) => {
-                let mut step = Step::default();
-                (step.number, step.start_ns, step.end_ns) = (number, raw.start, raw.end);
-                let rank = collector.tracks.rank(raw.track);
-                steps.entry((rank, number)).or_insert(step);
-            }
-            _ => *has_calls = true,
+        if let RawKind::Step { number, thread } = raw.kind {
+            let step = Step {
+                number,
+                start_ns: raw.start,
+                end_ns: raw.end,
+                track: (thread != NONE).then_some(thread),
+                ..Step::default()
+            };
+            let rank = collector.tracks.rank(raw.track);
+            steps.entry((rank, number)).or_insert(step);
         }
     }
-    let is_converted = collector.is_converted;
-    let is_call = |raw: &Raw| match has_calls.get(&raw.track) {
-        _ if is_converted => raw.external_id != 0,
-        has_calls => has_calls.is_some_and(|has| *has),
-    };
-    let raws = &mut collector.raws;
-    raws.retain(|raw| !is_step(raw) || is_call(raw));
+    if collector.writer.is_own {
+        let is_step = |raw: &Raw| matches!(raw.kind, RawKind::Step { .. });
+        let raws = &mut collector.raws;
+        raws.retain(|raw| !is_step(raw) || raw.external_id != 0);
+    }
     steps
 }
 
@@ -113,15 +129,11 @@ fn nest_tracks(collector: &mut Collector) -> Vec<Place> {
         let length = order[first..].partition_point(|index| raws[*index as usize].track == track);
         let range = first..first + length;
         let changes = on_track(memory, track);
-        let order = &order[range.clone()];
-        if order
-            .iter()
-            .any(|index| raws[*index as usize].kind == RawKind::Future)
-        {
-            nesting::place_beside(raws, &mut places, order);
-        } else {
-            nesting::nest(raws, &mut places, order, changes);
-        }
+        let is_future = |index: &u32| raws[*index as usize].kind == RawKind::Future;
+        let (futures, others): (Vec<u32>, Vec<u32>) =
+            order[range.clone()].iter().copied().partition(is_future);
+        nesting::nest(raws, &mut places, &others, changes);
+        nesting::place_beside(raws, &mut places, &futures);
         first = range.end;
     }
     places
@@ -141,22 +153,22 @@ struct Builder {
     counted: Vec<u32>,
     /// The index of each launch that has work in [`Timeline::launches`].
     launches: HashMap<u32, u32>,
-    is_poll: Vec<bool>,
     /// The index of the slice of each span.
     slices: Vec<u32>,
     /// The number of each track of the file, and of the tracks beside it.
     tracks: HashMap<(u32, u32), u32>,
     /// Streams with work, whose ranges only enclose it.
     has_work: HashMap<u32, bool>,
+    /// The first process that has threads.
+    host: Option<Id>,
+    /// The properties of devices by their ranks and ordinals.
+    devices: BTreeMap<(Option<u64>, u32), DeviceProperties>,
 }
 
 impl Builder {
-    fn new(collector: Collector, mut places: Vec<Place>) -> Self {
+    fn new(mut collector: Collector, mut places: Vec<Place>) -> Self {
         let raws = &collector.raws;
-        if collector.is_own || collector.is_converted {
-            nesting::apply_parents(raws, &mut places);
-        }
-        let is_poll = futures::connect(raws, &mut places);
+        nesting::apply_parents(raws, &mut places);
         let callers = launches::callers(raws, &places);
         let is_counted = |index: u32| !raws[index as usize].is_not_counted;
         let counted = nesting::innermost(&places, is_counted);
@@ -164,16 +176,31 @@ impl Builder {
         for raw in raws.iter().filter(|raw| raw.kind == RawKind::GpuWork) {
             has_work.insert(raw.track, true);
         }
+        let is_without =
+            |(raw, launch): &(&Raw, &u32)| raw.kind == RawKind::GpuWork && **launch == NONE;
+        let without = raws
+            .iter()
+            .zip(&callers.launches)
+            .filter(is_without)
+            .count();
+        // Files of our own say themselves what they lack.
+        if without > 0 && !collector.writer.is_own {
+            collector
+                .missing
+                .insert(NO_LAUNCH.to_owned(), without as u64);
+        }
+        let raws = &collector.raws;
         Self {
             slices: vec![NONE; raws.len()],
             tracks: HashMap::new(),
-            collector,
             places,
             callers,
             counted,
             launches: HashMap::new(),
-            is_poll,
             has_work,
+            host: collector.tracks.host().cloned(),
+            devices: BTreeMap::new(),
+            collector,
         }
     }
 
@@ -184,12 +211,28 @@ impl Builder {
         self.add_launches(timeline);
         self.add_steps(steps, timeline);
         timeline.work = std::mem::take(&mut self.collector.work);
+        timeline.details = std::mem::take(&mut self.collector.details);
+        timeline.waits = std::mem::take(&mut self.collector.waits);
+        for wait in &mut timeline.waits {
+            wait.rank = wait.rank.or(self.collector.rank);
+        }
+        timeline.world_size = self.collector.world_size;
+        timeline.metadata = std::mem::take(&mut self.collector.metadata);
+        timeline.has_kernels = self.collector.writer.has_kernels;
+        timeline.step_num = self.collector.writer.step_num;
+        timeline.cycle = self.collector.writer.cycle;
         self.add_counters(timeline);
         timeline.replays = std::mem::take(&mut self.collector.replays);
+        for index in 0..timeline.replays.len() {
+            let track = timeline.replays[index].track;
+            let track = track.map(|track| self.track(timeline, track, 0, SliceKind::GpuScope));
+            timeline.replays[index].track = track;
+        }
+        self.add_devices(timeline);
         set_times(timeline, self.collector.base_ns)?;
-        timeline.missing = std::mem::take(&mut self.collector.missing)
-            .into_iter()
-            .collect();
+        timeline.missing = std::mem::take(&mut self.collector.writer.missing);
+        let missing = std::mem::take(&mut self.collector.missing);
+        timeline.missing.extend(missing);
         timeline.names = self.collector.names.into_names();
         let shapes = self.collector.shapes.into_names().into_iter();
         timeline.shapes = shapes.map(|shapes| shapes.text.to_string()).collect();
@@ -236,10 +279,10 @@ impl Builder {
         ordered
     }
 
-    /// Adds the steps, with their slices.
-    fn add_steps(&self, mut steps: Steps, timeline: &mut Timeline) {
+    /// Adds the steps, with their slices and their threads.
+    fn add_steps(&mut self, mut steps: Steps, timeline: &mut Timeline) {
         for (raw, slice) in self.collector.raws.iter().zip(&self.slices) {
-            let RawKind::Step(number) = raw.kind else {
+            let RawKind::Step { number, .. } = raw.kind else {
                 continue;
             };
             let rank = self.collector.tracks.rank(raw.track);
@@ -253,24 +296,36 @@ impl Builder {
                 step.end_ns = raw.end;
             }
         }
+        for step in steps.values_mut() {
+            let thread = step.track;
+            step.track = thread.map(|thread| self.track(timeline, thread, 0, SliceKind::Call));
+        }
         timeline.steps = steps.into_values().collect();
         let steps = &mut timeline.steps;
         steps.sort_by_key(|step| (step.start_ns, step.number));
     }
 
-    /// Adds the launches that have work, and connects the work with them.
+    /// Adds the launches that have work or are said to be launches, and connects the work with them.
     fn add_launches(&mut self, timeline: &mut Timeline) {
-        let mut used: Vec<u32> = self.callers.launches.clone();
-        used.retain(|launch| *launch != NONE);
+        let raws = (0..).zip(&self.collector.raws);
+        let said = raws.filter(|(_, raw)| raw.kind == RawKind::Launch && raw.is_launch);
+        let said = said.map(|(index, _)| index);
+        let launches = self.callers.launches.iter().copied();
+        let mut used: Vec<u32> = launches
+            .filter(|launch| *launch != NONE)
+            .chain(said)
+            .collect();
         used.sort_by_key(|launch| (self.collector.raws[*launch as usize].start, *launch));
         used.dedup();
         for index in used {
             let raw = &self.collector.raws[index as usize];
             let place = &self.places[index as usize];
-            let mut launch = Launch::default();
-            launch.name = raw.name;
-            launch.start_ns = raw.start;
-            launch.duration_ns = raw.end.saturating_sub(raw.start);
+            let mut launch = Launch {
+                name: raw.name,
+                start_ns: raw.start,
+                duration_ns: raw.end.saturating_sub(raw.start),
+                ..Launch::default()
+            };
             let correlation = raw.cupti_correlation.unwrap_or(raw.correlation);
             launch.correlation = u32::try_from(correlation).unwrap_or_default();
             let parent = self.function_around(place.parent);
@@ -296,13 +351,13 @@ impl Builder {
 
     fn add(&mut self, timeline: &mut Timeline, index: u32) {
         let raw = &self.collector.raws[index as usize];
-        if raw.is_not_counted {
-            return;
-        }
         let place = &self.places[index as usize];
         if place.lane == NONE {
             self.collector
                 .miss("events overlap more than 64 others of their thread or stream");
+            return;
+        }
+        if raw.is_not_counted {
             return;
         }
         let is_on_gpu = raw.kind.is_on_gpu();
@@ -312,21 +367,30 @@ impl Builder {
             self.function_around(place.parent)
         };
         let duration = raw.end.saturating_sub(raw.start);
-        let mut slice = Slice::default();
-        slice.name = raw.name;
-        slice.start_ns = raw.start;
-        slice.duration_ns = duration;
-        slice.kind = match raw.kind {
-            RawKind::GpuWork => SliceKind::GpuWork,
-            RawKind::GpuAnnotation => SliceKind::GpuScope,
-            RawKind::Future => SliceKind::AsyncCall,
-            _ if self.is_poll[index as usize] => SliceKind::FuturePoll,
-            _ => SliceKind::Call,
+        let mut slice = Slice {
+            name: raw.name,
+            start_ns: raw.start,
+            duration_ns: duration,
+            kind: match raw.kind {
+                RawKind::GpuWork => SliceKind::GpuWork,
+                RawKind::GpuAnnotation => SliceKind::GpuScope,
+                RawKind::Future => SliceKind::AsyncCall,
+                RawKind::Poll => SliceKind::FuturePoll,
+                _ => SliceKind::Call,
+            },
+            measured_ns: raw.measured_ns.map(|ns| ns.max(0)),
+            uncertainty_ns: raw.uncertainty_ns,
+            moved_ns: raw.moved_ns,
+            details: (raw.details != NONE).then_some(raw.details),
+            ending: raw.ending,
+            work: (raw.work != NONE).then_some(raw.work),
+            shapes: (raw.shapes != NONE).then_some(raw.shapes),
+            allocated_bytes: raw.own_memory.0.or(place.allocated),
+            device_bytes: raw.own_memory.1.or(place.device_bytes),
+            ..Slice::default()
         };
-        slice.measured_ns = raw.measured_ns.map(|ns| ns.max(0));
         let own = raw.self_ns.unwrap_or(duration - place.inside);
-        let collector = &self.collector;
-        let says_self_time = collector.is_own || collector.is_converted && raw.self_ns.is_some();
+        let says_self_time = raw.self_ns.is_some();
         slice.self_ns = match raw.kind {
             // The work inside has a time of its own; what is left are pauses.
             RawKind::GpuAnnotation if !says_self_time && self.has_work.contains_key(&raw.track) => {
@@ -336,16 +400,12 @@ impl Builder {
         };
         let parent = self.slices.get(parent as usize).copied();
         slice.parent = parent.filter(|parent| *parent != NONE);
-        slice.ending = raw.ending;
-        slice.work = (raw.work != NONE).then_some(raw.work);
         if let Some(work) = self.collector.work.get_mut(raw.work as usize) {
             self.collector.tracks.restore(raw.track, work);
+            work.stream = raw.cupti_stream.unwrap_or(work.stream);
         }
-        slice.shapes = (raw.shapes != NONE).then_some(raw.shapes);
         let is_poll = slice.kind == SliceKind::FuturePoll;
         slice.category = (raw.category != NONE && !is_poll).then_some(raw.category);
-        slice.allocated_bytes = raw.own_memory.0.or(place.allocated);
-        slice.device_bytes = raw.own_memory.1.or(place.device_bytes);
         let (track, lane) = (raw.track, place.lane);
         slice.track = self.track(timeline, track, lane, slice.kind);
         self.slices[index as usize] = u32::try_from(timeline.slices.len()).unwrap_or(NONE);
@@ -368,11 +428,17 @@ impl Builder {
                 SliceKind::AsyncCall => TrackKind::Futures,
                 _ => TrackKind::HostThread,
             };
-            let mut new = self.collector.tracks.track(track, kind);
+            let mut new = self.collector.tracks.track(track, kind, self.host.as_ref());
             new.rank = new.rank.or(self.collector.rank);
-            let device = self.collector.tracks.device_in_file(track).or(new.device);
-            let device = device.and_then(|device| self.collector.devices.get(&device));
-            new.device_name = device.cloned().unwrap_or_default();
+            let in_file = self.collector.tracks.device_in_file(track).or(new.device);
+            let device = in_file.and_then(|device| self.collector.devices.get(&device));
+            let device = device.filter(|_| is_stream);
+            if let (Some((name, properties)), Some(ordinal)) = (device, new.device) {
+                name.clone_into(&mut new.device_name);
+                if *properties != DeviceProperties::default() {
+                    self.devices.insert((new.rank, ordinal), *properties);
+                }
+            }
             if lane > 0 {
                 new.name = format!("{} (beside {lane})", new.name);
             }
@@ -381,77 +447,89 @@ impl Builder {
         number
     }
 
+    /// Adds the devices of the tracks, and those that the file names without one.
+    fn add_devices(&mut self, timeline: &mut Timeline) {
+        for (in_file, (rank, ordinal)) in &self.collector.known_devices {
+            let rank = rank.or(self.collector.rank);
+            if let Some((_, properties)) = self.collector.devices.get(in_file)
+                && *properties != DeviceProperties::default()
+            {
+                self.devices.insert((rank, *ordinal), *properties);
+            }
+        }
+        let devices = std::mem::take(&mut self.devices).into_iter();
+        let devices = devices.map(|((rank, ordinal), properties)| {
+            let mut device = Device::default();
+            (device.rank, device.ordinal, device.properties) = (rank, ordinal, properties);
+            device
+        });
+        timeline.devices = devices.collect();
+    }
+
     fn add_counters(&mut self, timeline: &mut Timeline) {
         for (key, mut samples) in std::mem::take(&mut self.collector.counters) {
             samples.sort_by_key(|sample| sample.0);
-            let mut counter = Counter::default();
-            counter.name = key.name;
-            key.unit.clone_into(&mut counter.unit);
-            counter.device = key.device;
-            counter.samples = samples;
-            timeline.counters.push(counter);
+            timeline.counters.push(Counter {
+                name: key.name,
+                unit: key.unit,
+                device: key.device,
+                samples,
+                ..Counter::default()
+            });
         }
     }
 }
 
 /// Moves all times so that the time line begins at zero.
 fn set_times(timeline: &mut Timeline, base_ns: Option<i64>) -> Result<(), InputError> {
-    let slices = timeline.slices.iter();
-    let spans = slices.map(|slice| {
-        (
-            slice.start_ns,
-            slice.start_ns.saturating_add(slice.duration_ns),
-        )
+    let (mut start, mut end) = (i64::MAX, i64::MIN);
+    for_each_time(timeline, |at, duration| {
+        start = start.min(*at);
+        end = end.max(at.saturating_add(duration));
     });
-    let steps = timeline
-        .steps
-        .iter()
-        .map(|step| (step.start_ns, step.end_ns));
-    let samples = timeline
-        .counters
-        .iter()
-        .flat_map(|counter| &counter.samples);
-    let launches = timeline.launches.iter();
-    let launches = launches.map(|launch| (launch.start_ns, launch.start_ns));
-    let spans = spans
-        .chain(steps)
-        .chain(launches)
-        .chain(samples.map(|sample| (sample.0, sample.0)));
-    let Some((start, end)) = spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
-    else {
+    if start > end {
         return Ok(());
-    };
+    }
     let Some(duration) = end.checked_sub(start) else {
-        return Err(InputError::Time {
-            event: 0,
-            name: timeline.title.clone(),
-            what: "its times are centuries apart".to_owned(),
-        });
+        return Err(InputError::Clock("has times that are centuries apart"));
+    };
+    let start_unix = base_ns.unwrap_or(0).checked_add(start);
+    let Some(start_unix) = start_unix.filter(|start| start.checked_add(duration).is_some()) else {
+        return Err(InputError::Clock(
+            "has times outside of the years 1677 to 2262 (with `baseTimeNanoseconds` added)",
+        ));
     };
     timeline.duration_ns = duration;
-    timeline.start_unix_ns = base_ns
-        .map_or(Some(start), |base| base.checked_add(start))
-        .filter(|start| *start >= CALENDAR_NS)
-        .unwrap_or_default();
+    timeline.start_unix_ns = if start_unix >= CALENDAR_NS {
+        start_unix
+    } else {
+        0
+    };
+    for_each_time(timeline, |at, _| *at -= start);
+    Ok(())
+}
+
+/// Calls a function with each time, and with how long what began there took.
+fn for_each_time(timeline: &mut Timeline, mut visit: impl FnMut(&mut i64, i64)) {
     for slice in &mut timeline.slices {
-        slice.start_ns -= start;
+        visit(&mut slice.start_ns, slice.duration_ns);
     }
     for launch in &mut timeline.launches {
-        launch.start_ns -= start;
+        visit(&mut launch.start_ns, launch.duration_ns);
+    }
+    for wait in &mut timeline.waits {
+        visit(&mut wait.start_ns, wait.duration_ns);
     }
     for replay in &mut timeline.replays {
-        replay.noticed_ns = replay.noticed_ns.saturating_sub(start);
+        visit(&mut replay.noticed_ns, 0);
     }
     for step in &mut timeline.steps {
-        step.start_ns -= start;
-        step.end_ns -= start;
+        visit(&mut step.start_ns, 0);
+        visit(&mut step.end_ns, 0);
     }
-    for sample in timeline
-        .counters
-        .iter_mut()
-        .flat_map(|counter| &mut counter.samples)
-    {
-        sample.0 -= start;
+    for counter in &mut timeline.counters {
+        for (at, _) in &mut counter.samples {
+            visit(at, 0);
+        }
     }
-    Ok(())
 }

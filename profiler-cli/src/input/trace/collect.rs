@@ -2,19 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use profiler_runtime::report::{GpuWork, Replay, SliceEnding};
+use profiler_report::{DeviceProperties, GpuWork, Replay, SliceDetails, SliceEnding, Wait};
 
 use super::counters::{CounterKey, counter_key};
-use super::event::{Category, ConvertedArgs, Event, Id};
+use super::document::Writer;
+use super::event::{Category, CudaArgs, Event, FuturePart, Id, OwnArgs};
 use super::names::{Names, location_in};
 use super::nesting::NONE;
 use super::time::Time;
 use super::tracks::Tracks;
-use super::work::work;
+use super::work::{wait, work};
 use crate::input::{InputError, Limits};
 
 /// The most by which a slice is written shorter than it is.
 const MAX_SHORTENED_NS: i64 = 1000;
+
+/// What the names of steps begin with.
+const STEP: &str = "ProfilerStep";
 
 /// The kind of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +27,14 @@ pub(super) enum RawKind {
     Annotation,
     Launch,
     Future,
-    /// One iteration of the program, and its number.
-    Step(u64),
+    /// A poll of a future.
+    Poll,
+    /// One iteration of the program.
+    Step {
+        number: u64,
+        /// The track of the thread that ended it; [`NONE`] if the file does not say.
+        thread: u32,
+    },
     GpuWork,
     GpuAnnotation,
 }
@@ -45,8 +55,11 @@ pub(super) struct Raw {
     pub(super) kind: RawKind,
     pub(super) external_id: u64,
     pub(super) correlation: u64,
-    /// The correlation that CUPTI gave, if the file has another one.
+    /// The correlation and the stream that CUPTI gave, if the file has others.
     pub(super) cupti_correlation: Option<u64>,
+    pub(super) cupti_stream: Option<u32>,
+    /// The file says that it is a launch, also if no work is known.
+    pub(super) is_launch: bool,
     /// What the `parent` of others means: its own id, or else its external id.
     pub(super) id: u64,
     /// The `id` of the parent, if the file says it; 0 for none.
@@ -62,10 +75,11 @@ pub(super) struct Raw {
     pub(super) shapes: u32,
     /// The index of what it did on a device, in [`Collector::work`]; [`NONE`] if the file does not say.
     pub(super) work: u32,
-    /// It stands for the time of a scope of `profiler-runtime`, which the file has too.
-    pub(super) is_of_scope: bool,
-    /// It is a poll of a future.
-    pub(super) is_poll: bool,
+    /// How far its start may be off, and how far it was moved.
+    pub(super) uncertainty_ns: Option<i64>,
+    pub(super) moved_ns: Option<i64>,
+    /// The index of its details in [`Collector::details`]; [`NONE`] if there are none.
+    pub(super) details: u32,
     /// It is a launch that tables do not count.
     pub(super) is_not_counted: bool,
     /// Bytes allocated on the host without its children, and device memory in use afterwards, if the file says so.
@@ -98,18 +112,27 @@ pub(super) struct Collector {
     kept: u64,
     pub(super) base_ns: Option<i64>,
     pub(super) rank: Option<u64>,
-    /// `true` if `profiler-runtime` wrote the file.
-    pub(super) is_own: bool,
-    /// `true` if the command line wrote it.
-    pub(super) is_converted: bool,
+    pub(super) world_size: Option<u64>,
+    pub(super) writer: Writer,
+    /// Pairs that the program added.
+    pub(super) metadata: Vec<(String, String)>,
     pub(super) names: Names,
     /// The different shapes, which are few.
     pub(super) shapes: Names,
     /// The different categories, which are few.
     pub(super) categories: Names,
+    /// `true` if there are operators of PyTorch.
+    pub(super) has_operators: bool,
+    /// Their tracks are numbered as in [`Collector::tracks`].
     pub(super) replays: Vec<Replay>,
-    /// The names of devices by their ordinals.
-    pub(super) devices: BTreeMap<u32, String>,
+    /// The names and the properties of devices by their ordinals.
+    pub(super) devices: BTreeMap<u32, (String, DeviceProperties)>,
+    /// The rank and the ordinal of each device that the file says them of.
+    pub(super) known_devices: BTreeMap<u32, (Option<u64>, u32)>,
+    pub(super) details: Vec<SliceDetails>,
+    /// The different texts of stacks.
+    texts: Names,
+    pub(super) waits: Vec<Wait>,
     pub(super) tracks: Tracks,
     pub(super) raws: Vec<Raw>,
     pub(super) work: Vec<GpuWork>,
@@ -127,13 +150,19 @@ impl Collector {
             kept: 0,
             base_ns: None,
             rank: None,
-            is_own: false,
-            is_converted: false,
+            world_size: None,
+            writer: Writer::default(),
+            metadata: Vec::new(),
             names: Names::default(),
             shapes: Names::default(),
             categories: Names::default(),
+            has_operators: false,
             replays: Vec::new(),
             devices: BTreeMap::new(),
+            known_devices: BTreeMap::new(),
+            details: Vec::new(),
+            texts: Names::default(),
+            waits: Vec::new(),
             tracks: Tracks::default(),
             raws: Vec::new(),
             work: Vec::new(),
@@ -151,16 +180,19 @@ impl Collector {
         if event.phase != b'C' {
             event.args.interpret_values();
         }
-        if !self.is_converted {
-            // Other programs may use these names for what they like.
-            event.args.converted = ConvertedArgs::default();
+        if !self.writer.is_own {
+            event.args.own = OwnArgs::default();
         }
         match event.phase {
             b'X' => self.add_complete(&event, number),
             b'B' | b'E' => self.add_half(&event, number),
             b'M' => self.add_metadata(event),
             b'C' => self.add_counter(&event, number),
-            b'i' | b'I' if event.category == Category::Replay => self.add_replay(&event, number),
+            b'i' | b'I' if event.category == Category::Replay && self.writer.is_own => {
+                self.add_replay(&event, number)
+            }
+            // The arguments of each scope say it too.
+            b'i' | b'I' if event.name == "[memory]" && self.writer.is_own => Ok(()),
             b'i' | b'I' if event.name == "[memory]" => self.add_memory(&event, number),
             b'b' | b'e' | b'S' | b'F' => {
                 self.miss("asynchronous events (of the phases b, e, S and F) are not read");
@@ -179,7 +211,8 @@ impl Collector {
     }
 
     fn add_complete(&mut self, event: &Event, number: u64) -> Result<(), InputError> {
-        if event.category == Category::Other || event.args.converted.is_stand_in {
+        // What stands for kernels is in the file too, as the GPU times of scopes.
+        if event.category == Category::Other || event.args.own.is_stand_in {
             return Ok(());
         }
         let Some(start) = time(event, number, event.at, "time")? else {
@@ -197,48 +230,69 @@ impl Collector {
                 "its duration is negative".to_owned(),
             ));
         }
-        if self.is_converted
-            && event.category != Category::GpuAnnotation
-            && let Some(ns) = event.args.ns
+        if event.category != Category::GpuAnnotation
+            && let Some(ns) = event.args.own.ns
         {
             // It is drawn a little shorter.
             duration = ns.clamp(duration, duration.saturating_add(MAX_SHORTENED_NS));
         }
+        if event.category == Category::Wait {
+            return self.add_wait(event, start, duration);
+        }
         // Both are at most a fifth of what 64 bits hold… and one beginning at the end of time ends there.
         let raw = self.raw(event, start, start.saturating_add(duration))?;
         self.keep()?;
-        if let Some(ns) = event.args.cuda.ns {
+        if let Some(ns) = event.args.own.cuda.ns {
             self.add_gpu_time(event, &raw, ns)?;
         }
         self.raws.push(raw);
         Ok(())
     }
 
+    fn add_wait(&mut self, event: &Event, start: i64, duration: i64) -> Result<(), InputError> {
+        let Some(work) = wait(event) else {
+            self.miss("waits (of the category cuda_sync) have names that are not known");
+            return Ok(());
+        };
+        self.keep()?;
+        self.waits.push(Wait {
+            rank: event.args.own.track.rank,
+            name: self.names.number(&event.name, || (String::new(), None))?,
+            start_ns: start,
+            duration_ns: duration,
+            work,
+            ..Wait::default()
+        });
+        Ok(())
+    }
+
     /// Adds the GPU time of a scope that is not drawn: it was zero, or its start is not known. It becomes a span without
     /// length.
     fn add_gpu_time(&mut self, event: &Event, of: &Raw, ns: i64) -> Result<(), InputError> {
-        let cuda = event.args.cuda;
-        let (Some(device), Some(stream)) = (cuda.device, cuda.stream) else {
+        let own = &event.args.own;
+        let cuda = own.cuda;
+        let Some(track) = self.stream(cuda)? else {
             return Ok(());
         };
-        let track = self.track(&Id::Number(device), &Id::Number(stream))?;
-        if let Some(track) = self.tracks.get_mut(track) {
-            track.is_stream = true;
-        }
         self.keep()?;
+        let start = of.start.saturating_add(cuda.after_ns.unwrap_or(0));
         self.raws.push(Raw {
             track,
-            end: of.start,
+            start,
+            end: start,
             kind: RawKind::GpuAnnotation,
             correlation: 0,
             parent: None,
             self_ns: Some(cuda.self_ns.unwrap_or(ns)),
             measured_ns: (ns != 0).then_some(ns),
+            uncertainty_ns: own.uncertainty_ns,
+            moved_ns: own.moved_ns,
             ending: SliceEnding::Returned,
             category: NONE,
             shapes: NONE,
             work: NONE,
             own_memory: (None, None),
+            details: NONE,
             ..of.clone()
         });
         Ok(())
@@ -260,38 +314,47 @@ impl Collector {
 
     fn raw(&mut self, event: &Event, start: i64, end: i64) -> Result<Raw, InputError> {
         let args = &event.args;
+        self.has_operators |= event.category == Category::Operator;
         let track = self.track(&event.process, &event.thread)?;
         if event.category.is_on_gpu()
             && let Some(track) = self.tracks.get_mut(track)
         {
             track.is_stream = true;
         }
-        let named = args.full_name.as_deref();
+        let named = args.own.full_name.as_deref();
         let is_launch = event.category == Category::Runtime;
-        let called = args.call.as_deref();
-        let called = called.filter(|_| is_launch && (self.is_own || self.is_converted));
+        let called = args.own.call.as_deref().filter(|_| is_launch);
         let text = named.or(called).unwrap_or(&event.name);
-        let kind = kind(event);
-        let text = if matches!(kind, RawKind::Step(_)) {
+        let kind = match kind(event) {
+            RawKind::Step { number, .. } => RawKind::Step {
+                number,
+                thread: self.thread_of_step(event)?,
+            },
+            kind => kind,
+        };
+        let text = if matches!(kind, RawKind::Step { .. }) {
             "ProfilerStep*"
         } else {
             text
         };
         let name = self.names.number(text, || {
-            let is_short = args.full_name.is_some();
+            // A name that the tools would take for a step is written in another way.
+            let is_short =
+                named.is_some_and(|whole| whole.replace(STEP, "Profiler Step") != event.name);
             let short = if is_short { event.name.as_str() } else { "" };
             let location = || location_in(args.call_stack.as_deref().unwrap_or(text));
-            let location = args.converted.location.clone().or_else(location);
+            let location = args.own.location.clone().or_else(location);
             (short.to_owned(), location)
         })?;
         let shapes = args.shapes.as_deref();
-        let shapes = match shapes.or(args.converted.shapes.as_deref()) {
+        let shapes = match shapes.or(args.own.shapes.as_deref()) {
             Some(shapes) => self.shapes.number(shapes, || (String::new(), None))?,
             None => NONE,
         };
         let category = match event.category {
             Category::Memcpy => Some("gpu_memcpy"),
             Category::Memset => Some("gpu_memset"),
+            _ if matches!(kind, RawKind::Step { .. }) => Some("user_annotation"),
             _ => event.category_text.as_deref(),
         };
         let category = match category {
@@ -305,6 +368,7 @@ impl Collector {
             }
             None => NONE,
         };
+        let details = self.details(event)?;
         Ok(Raw {
             track,
             name,
@@ -313,20 +377,49 @@ impl Collector {
             kind,
             external_id: args.external_id.unwrap_or_default(),
             correlation: args.correlation.unwrap_or_default(),
-            cupti_correlation: args.converted.correlation,
-            id: args.converted.id.or(args.external_id).unwrap_or_default(),
-            parent: args.parent,
-            self_ns: args.self_ns,
-            measured_ns: args.ns.filter(|_| kind == RawKind::GpuAnnotation),
-            ending: args.ending,
+            cupti_correlation: args.own.correlation,
+            cupti_stream: args.own.stream,
+            is_launch: args.own.is_not_counted || args.own.id.is_some(),
+            id: args.own.id.or(args.external_id).unwrap_or_default(),
+            parent: args.own.parent,
+            self_ns: args.own.self_ns,
+            measured_ns: args.own.ns.filter(|_| kind == RawKind::GpuAnnotation),
+            ending: args.own.ending,
             category,
             shapes,
             work,
-            is_of_scope: args.is_of_scope,
-            is_poll: args.converted.is_poll,
-            is_not_counted: args.converted.is_not_counted,
-            own_memory: args.converted.own_memory,
+            uncertainty_ns: args.own.uncertainty_ns.filter(|_| kind.is_on_gpu()),
+            moved_ns: args.own.moved_ns.filter(|_| kind.is_on_gpu()),
+            details,
+            is_not_counted: args.own.is_not_counted,
+            own_memory: args.own.own_memory,
         })
+    }
+
+    /// Keeps what `profiler-runtime` writes of some scopes only.
+    fn details(&mut self, event: &Event) -> Result<u32, InputError> {
+        let args = &event.args;
+        if !self.writer.is_own {
+            return Ok(NONE);
+        }
+        let mut text = |text: &Option<String>| match text {
+            Some(text) => self.texts.shared(text).map(Some),
+            None => Ok(None),
+        };
+        let mut details = SliceDetails {
+            call_stack: text(&args.call_stack)?,
+            native_stack: text(&args.own.native_stack)?,
+            no_gpu_time: text(&args.own.no_gpu_time)?,
+            ..SliceDetails::default()
+        };
+        if let Some((memory, own_host_net)) = args.own.memory {
+            (details.memory, details.own_host_net) = (Some(memory), own_host_net);
+        }
+        if details == SliceDetails::default() {
+            return Ok(NONE);
+        }
+        self.details.push(details);
+        Ok(u32::try_from(self.details.len() - 1).unwrap_or(NONE))
     }
 
     /// Returns the number of a track.
@@ -337,6 +430,27 @@ impl Collector {
             self.names.count(process.bytes() + thread.bytes())?;
         }
         Ok(number)
+    }
+
+    /// Returns the track of the thread that ended a step; [`NONE`] if the file does not say.
+    fn thread_of_step(&mut self, event: &Event) -> Result<u32, InputError> {
+        let thread = event.args.own.track.thread;
+        let Some(thread) = thread.and_then(|thread| i64::try_from(thread).ok()) else {
+            return Ok(NONE);
+        };
+        self.track(&event.process, &Id::Number(thread))
+    }
+
+    /// Returns the track of a stream that an event on a thread names.
+    fn stream(&mut self, cuda: CudaArgs) -> Result<Option<u32>, InputError> {
+        let (Some(device), Some(stream)) = (cuda.device, cuda.stream) else {
+            return Ok(None);
+        };
+        let number = self.track(&Id::Number(device), &Id::Number(stream))?;
+        if let Some(track) = self.tracks.get_mut(number) {
+            track.is_stream = true;
+        }
+        Ok(Some(number))
     }
 
     fn add_metadata(&mut self, event: Event) -> Result<(), InputError> {
@@ -353,6 +467,13 @@ impl Collector {
         match event.name.as_str() {
             "process_name" => {
                 self.names.count(process.bytes() + name.len())?;
+                if let Id::Number(device) = process
+                    && let Ok(device) = u32::try_from(device)
+                    && let Some(ordinal) = args.own.track.ordinal
+                {
+                    let known = (args.own.track.rank, ordinal);
+                    self.known_devices.insert(device, known);
+                }
                 self.tracks.name_process(process, name);
             }
             "thread_name" => {
@@ -360,7 +481,7 @@ impl Collector {
                 self.names.count(name.len())?;
                 let stream = args.work.stream.map(u64::from);
                 self.tracks
-                    .name_thread(&process, &thread, name, stream, args.converted.track);
+                    .name_thread(&process, &thread, name, stream, args.own.track);
             }
             _ => {}
         }
@@ -373,7 +494,7 @@ impl Collector {
             return Ok(());
         };
         for (key, value) in &event.args.values {
-            let key = counter_key(&event.name, key, self.is_own);
+            let key = counter_key(&event.name, key, self.writer.is_own);
             self.sample(key, at, *value)?;
         }
         Ok(())
@@ -399,9 +520,8 @@ impl Collector {
                         "device memory"
                     }
                 ),
-                unit: "bytes",
+                unit: "bytes".to_owned(),
                 device,
-                is_of_changes: true,
             };
             // PyTorch reserves no host memory, and writes zero.
             if let Some(value) = value.filter(|_| !is_host || what == "allocated") {
@@ -433,9 +553,11 @@ impl Collector {
         let mut replay = Replay::default();
         replay.name = raw.name;
         replay.noticed_ns = at;
-        replay.duration_ns = event.args.ns.unwrap_or_default().max(0);
+        replay.track = self.stream(event.args.own.cuda)?;
+        replay.duration_ns = event.args.own.ns.unwrap_or_default().max(0);
         replay.self_ns = event
             .args
+            .own
             .self_ns
             .unwrap_or_default()
             .clamp(0, replay.duration_ns);
@@ -443,10 +565,20 @@ impl Collector {
         Ok(())
     }
 
+    /// Adds a pair that the program added to the file.
+    pub(super) fn add_pair(&mut self, key: &str, value: String) -> Result<(), InputError> {
+        self.keep()?;
+        self.names.count(key.len() + value.len())?;
+        // Keys that mean something in the format are written so.
+        let key = key.strip_prefix("metadata.").unwrap_or(key);
+        self.metadata.push((key.to_owned(), value));
+        Ok(())
+    }
+
     fn sample(&mut self, key: CounterKey, at: i64, value: f64) -> Result<(), InputError> {
         self.keep()?;
         if !self.counters.contains_key(&key) {
-            self.names.count(key.name.len())?;
+            self.names.count(key.name.len() + key.unit.len())?;
         }
         self.counters.entry(key).or_default().push((at, value));
         Ok(())
@@ -469,13 +601,21 @@ fn kind(event: &Event) -> RawKind {
         category if category.is_gpu_work() => RawKind::GpuWork,
         Category::GpuAnnotation => RawKind::GpuAnnotation,
         Category::Runtime => RawKind::Launch,
-        Category::Annotation => {
-            let number = event.name.strip_prefix("ProfilerStep#");
-            let number = number.and_then(|number| number.parse().ok());
-            number.map_or(RawKind::Annotation, RawKind::Step)
+        _ if event.args.own.future == Some(FuturePart::Poll) => RawKind::Poll,
+        _ if event.args.own.future == Some(FuturePart::Whole) => RawKind::Future,
+        category => {
+            // PyTorch 1.8 wrote steps with the category of operators.
+            let number = event.name.strip_prefix(STEP);
+            let number = number.and_then(|number| number.strip_prefix('#')?.parse().ok());
+            match (number, category) {
+                (Some(number), _) => RawKind::Step {
+                    number,
+                    thread: NONE,
+                },
+                (None, Category::Annotation) => RawKind::Annotation,
+                (None, _) => RawKind::Function,
+            }
         }
-        _ if event.args.is_future => RawKind::Future,
-        _ => RawKind::Function,
     }
 }
 

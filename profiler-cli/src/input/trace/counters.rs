@@ -1,52 +1,52 @@
 //! Counters: what their names and keys say of units and devices.
 
-/// The units that `profiler-runtime` writes as keys.
+/// The units that `profiler-runtime` writes as keys, as other programs may too.
 const UNITS: [&str; 5] = ["bytes", "W", "%", "MHz", "°C"];
 
 /// A counter: its name, what it counts, and its device.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CounterKey {
     pub(super) name: String,
-    pub(super) unit: &'static str,
+    pub(super) unit: String,
     pub(super) device: Option<u32>,
-    /// It comes from changes of memory, of which `profiler-runtime` also writes counters.
-    pub(super) is_of_changes: bool,
 }
 
 /// Returns the counter of a value. An event of the name `GPU 0 power (W)` with the key `W` is the power of device 0 in watts.
+/// If `profiler-runtime` wrote the file, the unit is known.
 pub(super) fn counter_key(event: &str, key: &str, is_own: bool) -> CounterKey {
-    let unit = UNITS.into_iter().find(|unit| *unit == key);
-    let whole = match unit {
-        Some(unit) => without_unit(event, unit),
-        None => event,
+    let named = without_unit(event, key);
+    let is_unit = if is_own {
+        // The key of a counter without a unit, whatever its name is.
+        key != "value" && named.is_some()
+    } else {
+        UNITS.contains(&key)
     };
+    let whole = named.filter(|_| is_unit).unwrap_or(event);
     let (device, name) =
         device_of(whole).map_or((None, whole), |(device, name)| (Some(device), name));
-    let is_name = unit.is_some() || matches!(key, "value" | "count") || key == event;
-    let is_memory = || event.to_ascii_lowercase().contains("memory");
+    let is_name = is_unit || matches!(key, "value" | "count") || key == event;
+    let is_memory = || !is_own && event.to_ascii_lowercase().contains("memory");
     CounterKey {
         name: if is_name {
             name.to_owned()
-        } else if is_own {
-            format!("{name} {key}")
         } else {
             format!("{name}: {key}")
         },
         // Tools that do not name the unit count bytes.
-        unit: unit.unwrap_or(if is_memory() { "bytes" } else { "" }),
+        unit: match key {
+            _ if is_unit => key,
+            _ if is_memory() => "bytes",
+            _ => "",
+        }
+        .to_owned(),
         device,
-        is_of_changes: false,
     }
 }
 
-/// Returns a name without the unit in parentheses at its end.
-fn without_unit<'n>(name: &'n str, unit: &str) -> &'n str {
-    let before = name
-        .strip_suffix(')')
-        .and_then(|name| name.strip_suffix(unit));
-    before
-        .and_then(|name| name.strip_suffix(" ("))
-        .unwrap_or(name)
+/// Returns a name without the unit in parentheses at its end; `None` if it does not end so.
+fn without_unit<'n>(name: &'n str, unit: &str) -> Option<&'n str> {
+    let name = name.strip_suffix(')')?.strip_suffix(unit)?;
+    name.strip_suffix(" (")
 }
 
 /// Returns the ordinal and the rest of `GPU 0 power`. The number in `GPU 0 of nvidia-smi power` is no ordinal.
@@ -62,56 +62,57 @@ mod tests {
 
     #[test]
     fn units_and_devices_are_read_from_names_and_keys() {
-        for (event, key, is_own, (name, unit, device)) in [
-            ("GPU 0 power (W)", "W", true, ("power", "W", Some(0))),
+        for (event, key, (name, unit, device)) in [
+            ("GPU 0 power (W)", "W", ("power", "W", Some(0))),
             (
                 "GPU 12 memory clock (MHz)",
                 "MHz",
-                true,
                 ("memory clock", "MHz", Some(12)),
             ),
             (
                 "GPU 1 memory in use (bytes)",
                 "bytes",
-                true,
                 ("memory in use", "bytes", Some(1)),
             ),
             (
                 "GPU 1 clocks held back",
                 "value",
-                true,
                 ("clocks held back", "", Some(1)),
             ),
             (
                 "GPU 2 of nvidia-smi power (W)",
                 "W",
-                true,
                 ("GPU 2 of nvidia-smi power", "W", None),
             ),
             (
-                "GPU",
-                "scopes in flight",
-                true,
+                "GPU scopes in flight",
+                "value",
                 ("GPU scopes in flight", "", None),
             ),
             (
-                "CUDA memory",
-                "reserved",
-                true,
+                "CUDA memory reserved (bytes)",
+                "bytes",
                 ("CUDA memory reserved", "bytes", None),
             ),
-            ("host memory", "bytes", true, ("host memory", "bytes", None)),
-            ("queue", "count", false, ("queue", "", None)),
-            ("memory", "heap", false, ("memory: heap", "bytes", None)),
-            ("cpu", "user", false, ("cpu: user", "", None)),
-            ("power", "W", false, ("power", "W", None)),
+            ("queue", "count", ("queue", "", None)),
+            ("memory", "heap", ("memory: heap", "bytes", None)),
+            ("cpu", "user", ("cpu: user", "", None)),
+            ("power", "W", ("power", "W", None)),
         ] {
-            let found = counter_key(event, key, is_own);
+            let found = counter_key(event, key, false);
             assert_eq!(
-                (&*found.name, found.unit, found.device),
+                (&*found.name, &*found.unit, found.device),
                 (name, unit, device),
                 "{event}"
             );
+        }
+        for (event, key, name, unit) in [
+            ("queue (jobs)", "jobs", "queue", "jobs"),
+            ("memory", "value", "memory", ""),
+            ("batch (value)", "value", "batch (value)", ""),
+        ] {
+            let found = counter_key(event, key, true);
+            assert_eq!((&*found.name, &*found.unit), (name, unit));
         }
     }
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use profiler_runtime::session::{LostWork, Truncation};
+use profiler_report::DeviceProperties;
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 
 use super::collect::Collector;
-use super::event::Event;
+use super::event::{Event, Value};
 use super::time::Time;
 use crate::input::source::{Source, Watch};
 
@@ -73,13 +73,22 @@ impl<'de> Visitor<'de> for Document<'_> {
                     map.next_value_seed(EventList(&mut self.0))?;
                 }
                 "baseTimeNanoseconds" => collector.base_ns = map.next_value::<Base>()?.0,
-                "distributedInfo" => collector.rank = map.next_value::<Rank>()?.0,
+                "distributedInfo" => {
+                    (collector.rank, collector.world_size) = map.next_value::<Ranks>()?.0;
+                }
                 "deviceProperties" => collector.devices = map.next_value::<Devices>()?.0,
-                "profiler" => {
-                    let writer: Writer = map.next_value()?;
-                    collector.is_own = writer.is_own;
-                    collector.is_converted = writer.is_converted;
-                    collector.missing.extend(writer.missing);
+                "profiler" => collector.writer = map.next_value()?,
+                "schemaVersion" | "displayTimeUnit" | "traceName" => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+                _ if collector.writer.is_own => {
+                    let value: Value = map.next_value()?;
+                    if let Some(value) = value.text()
+                        && let Err(error) = collector.add_pair(&key, value)
+                    {
+                        self.0.watch.fail(error);
+                        return Err(A::Error::custom("the metadata is too long"));
+                    }
                 }
                 _ => {
                     self.0.watch.end_values();
@@ -122,11 +131,10 @@ impl<'de> Visitor<'de> for EventList<'_, '_> {
 /// The time in nanoseconds that all others are relative to; `None` if it is not valid.
 struct Base(Option<i64>);
 
-/// The rank of the process.
-struct Rank(Option<u64>);
-
-/// The names of devices by their ordinals.
-struct Devices(BTreeMap<u32, String>);
+/// The rank of the process, and the number of processes.
+struct Ranks((Option<u64>, Option<u64>));
+/// The names and the properties of devices by their ordinals.
+struct Devices(BTreeMap<u32, (String, DeviceProperties)>);
 
 macro_rules! of_value {
     ($($type:ident($of:expr))*) => {$(
@@ -140,74 +148,74 @@ macro_rules! of_value {
 
 of_value! {
     Base(|value: &serde_json::Value| value.as_i64())
-    Rank(|value: &serde_json::Value| value.get("rank")?.as_u64())
+    Ranks(|value: &serde_json::Value| {
+        let number = |key| value.get(key).and_then(serde_json::Value::as_u64);
+        (number("rank"), number("world_size"))
+    })
     Devices(|value: &serde_json::Value| {
         let device = |device: &serde_json::Value| {
             let ordinal = u32::try_from(device.get("id")?.as_u64()?).ok()?;
-            Some((ordinal, device.get("name")?.as_str()?.to_owned()))
+            let name = device.get("name")?.as_str()?.to_owned();
+            Some((ordinal, (name, properties(device))))
         };
         value.as_array().into_iter().flatten().filter_map(device).collect()
     })
 }
 
-/// The writer of the file, and what `profiler-runtime` says is missing from a window that it wrote.
-struct Writer {
-    is_own: bool,
-    /// The command line wrote the file.
-    is_converted: bool,
-    missing: BTreeMap<String, u64>,
+/// Returns the properties of a device under PyTorch's names.
+fn properties(device: &serde_json::Value) -> DeviceProperties {
+    let number = |key| device.get(key).and_then(serde_json::Value::as_u64);
+    let count = |key| number(key).and_then(|count| u32::try_from(count).ok());
+    let count = |key| count(key).unwrap_or_default();
+    DeviceProperties {
+        total_bytes: number("totalGlobalMem").unwrap_or_default(),
+        compute: (count("computeMajor"), count("computeMinor")),
+        threads_of_block: count("maxThreadsPerBlock"),
+        threads_of_multiprocessor: count("maxThreadsPerMultiprocessor"),
+        registers_of_block: count("regsPerBlock"),
+        registers_of_multiprocessor: count("regsPerMultiprocessor"),
+        warp_size: count("warpSize"),
+        shared_bytes_of_block: count("sharedMemPerBlock"),
+        most_shared_bytes_of_block: count("sharedMemPerBlockOptin"),
+        shared_bytes_of_multiprocessor: count("sharedMemPerMultiprocessor"),
+        multiprocessors: count("numSms"),
+        blocks_of_multiprocessor: count("maxBlocksPerMultiprocessor"),
+        reserved_shared_bytes_of_block: count("reservedSharedMemPerBlock"),
+    }
+}
+
+/// What `profiler-runtime` and the command line say of a file that they wrote.
+#[derive(Default)]
+pub(super) struct Writer {
+    /// One of them wrote it.
+    pub(super) is_own: bool,
+    /// Kernels were recorded, also if none ran.
+    pub(super) has_kernels: bool,
+    pub(super) step_num: Option<u64>,
+    pub(super) cycle: Option<u64>,
+    /// What is missing, and how often; 0 if that is not known.
+    pub(super) missing: Vec<(String, u64)>,
 }
 
 impl<'de> Deserialize<'de> for Writer {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let about = serde_json::Value::deserialize(deserializer)?;
         let name = about.get("name").and_then(serde_json::Value::as_str);
-        let is_own = name == Some("profiler-runtime");
-        let is_converted = name == Some("profiler");
-        let truncation = Truncation::deserialize(&about).ok().filter(|_| is_own);
-        let mut missing = BTreeMap::new();
-        if let Some(truncation) = truncation {
-            let counted = truncation.counted().into_iter();
-            let counted = counted.filter(|(count, _)| *count > 0);
-            missing.extend(counted.map(|(count, reason)| (reason.to_owned(), count)));
-            if truncation.cut_short {
-                // A number is not known.
-                missing.insert(
-                    "the session ended before the window was complete".to_owned(),
-                    0,
-                );
-            }
+        if name != Some("profiler-runtime") {
+            return Ok(Self::default());
         }
-        let lost = about.get("lost_work").filter(|_| is_own);
-        if let Some(lost) = lost.and_then(|lost| LostWork::deserialize(lost).ok()) {
-            let counted = lost.counted().into_iter();
-            let counted = counted.filter(|(count, _)| *count > 0);
-            missing.extend(counted.map(|(count, reason)| (reason.to_owned(), count)));
-        }
-        let unplaced = about.get("unplaced").filter(|_| is_own);
-        if let Some(count) = unplaced.and_then(serde_json::Value::as_u64)
-            && count > 0
-        {
-            let reason = "GPU times are not shown, since it is not known when they began";
-            missing.insert(reason.to_owned(), count);
-        }
-        let no_kernels = about.get("no_kernels_reason").filter(|_| is_own);
-        if no_kernels.is_some_and(serde_json::Value::is_string) {
-            missing.insert(
-                "kernels were not recorded: `no_kernels_reason` in the file says why".to_owned(),
-                0,
-            );
-        }
-        let listed = about.get("missing").filter(|_| is_converted);
-        let listed = listed.and_then(serde_json::Value::as_array);
+        let number = |key| about.get(key).and_then(serde_json::Value::as_u64);
+        let listed = about.get("missing").and_then(serde_json::Value::as_array);
         let pair = |pair: &serde_json::Value| {
             Some((pair.get(0)?.as_str()?.to_owned(), pair.get(1)?.as_u64()?))
         };
-        missing.extend(listed.into_iter().flatten().filter_map(pair));
+        let kernels = about.get("kernels").and_then(serde_json::Value::as_bool);
         Ok(Self {
-            is_own,
-            is_converted,
-            missing,
+            is_own: true,
+            has_kernels: kernels.unwrap_or_default(),
+            step_num: number("step_num"),
+            cycle: number("cycle"),
+            missing: listed.into_iter().flatten().filter_map(pair).collect(),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use profiler_runtime::report::SliceEnding;
+use profiler_report::{MemoryUse, SliceEnding};
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
@@ -20,7 +20,7 @@ pub(super) struct Event {
     /// The phase: `X`, `B`, `E`, `M`, `C`, `i`…; 0 if there is none.
     pub(super) phase: u8,
     pub(super) category: Category,
-    /// The text of the category of a call on the CPU, unless it is that of operators.
+    /// The text of the category, for a call on the CPU that is no operator.
     pub(super) category_text: Option<String>,
     pub(super) name: String,
     pub(super) process: Id,
@@ -36,6 +36,8 @@ pub(super) enum Category {
     /// A function on the CPU, of any program.
     #[default]
     Function,
+    /// A function of PyTorch on the CPU.
+    Operator,
     /// A range on the CPU that the program named.
     Annotation,
     /// A call of CUDA on the CPU.
@@ -49,13 +51,16 @@ pub(super) enum Category {
     GpuAnnotation,
     /// A replay of a CUDA graph, which `profiler-runtime` writes as an instant.
     Replay,
-    /// A summary of the profiler's own, synchronisation on a stream, overhead: nothing that the program called.
+    /// A wait for a device.
+    Wait,
+    /// Nothing that the program called: a summary of the profiler, or its overhead.
     Other,
 }
 
 impl Category {
     fn of(text: &str) -> Self {
         match text {
+            "cpu_op" | "Operator" => Self::Operator,
             "user_annotation" => Self::Annotation,
             "cuda_runtime" | "cuda_driver" | "Runtime" | "hip_runtime" => Self::Runtime,
             "kernel" | "Kernel" => Self::Kernel,
@@ -63,7 +68,8 @@ impl Category {
             "gpu_memset" | "Memset" => Self::Memset,
             "gpu_user_annotation" => Self::GpuAnnotation,
             "replay" => Self::Replay,
-            "Trace" | "cuda_sync" | "overhead" => Self::Other,
+            "cuda_sync" => Self::Wait,
+            "Trace" | "overhead" => Self::Other,
             _ => Self::Function,
         }
     }
@@ -73,7 +79,10 @@ impl Category {
     }
 
     const fn is_of_host(self) -> bool {
-        matches!(self, Self::Function | Self::Annotation | Self::Runtime)
+        matches!(
+            self,
+            Self::Function | Self::Operator | Self::Annotation | Self::Runtime
+        )
     }
 
     pub(super) const fn is_gpu_work(self) -> bool {
@@ -107,26 +116,9 @@ pub(super) struct Args {
     pub(super) correlation: Option<u64>,
     /// The name that metadata sets.
     pub(super) name: Option<String>,
-    /// Written by `profiler-runtime` and by the command line, as are the next ones, if the name of the event is shortened.
-    pub(super) full_name: Option<String>,
     pub(super) call_stack: Option<String>,
-    /// The event is a future.
-    pub(super) is_future: bool,
-    /// The real name of a call of CUDA.
-    pub(super) call: Option<String>,
-    /// Written by the command line.
-    pub(super) converted: ConvertedArgs,
-    /// The time without waits and children.
-    pub(super) self_ns: Option<i64>,
-    /// The id of the parent if the times do not show it; 0 for none.
-    pub(super) parent: Option<u64>,
-    /// Written by `profiler-runtime`: the event stands for the time of a scope.
-    pub(super) is_of_scope: bool,
-    /// The length of a replay, or of a time that is drawn with another one.
-    pub(super) ns: Option<i64>,
-    /// Written by `profiler-runtime`: the GPU time of a scope if it is not drawn.
-    pub(super) cuda: CudaArgs,
-    pub(super) ending: SliceEnding,
+    /// Written by `profiler-runtime` and the command line alone.
+    pub(super) own: OwnArgs,
     /// The shapes of tensors, as a list.
     pub(super) shapes: Option<String>,
     pub(super) device_type: Option<i64>,
@@ -139,30 +131,63 @@ pub(super) struct Args {
     pub(super) values: Vec<(String, f64)>,
 }
 
-/// What the command line writes of a slice that the format has no place for.
+/// What `profiler-runtime` and the command line write of an event that the format has no place for. In files of other
+/// programs, these names mean nothing.
 #[derive(Debug, Default)]
-pub(super) struct ConvertedArgs {
-    /// What the `parent` of others means, if that is not the external id.
+pub(super) struct OwnArgs {
+    /// The whole name, if that of the event is shortened.
+    pub(super) full_name: Option<String>,
+    /// The real name of a call of CUDA.
+    pub(super) call: Option<String>,
+    /// The time without waits and children.
+    pub(super) self_ns: Option<i64>,
+    /// The length of a replay, or of a slice that is drawn longer or shorter than it was.
+    pub(super) ns: Option<i64>,
+    /// The id of the parent if the nesting of slices does not show it; 0 for none.
+    pub(super) parent: Option<u64>,
+    pub(super) ending: SliceEnding,
+    /// The GPU time of a scope if it is not drawn.
+    pub(super) cuda: CudaArgs,
+    /// The slice is a future, or a poll of one.
+    pub(super) future: Option<FuturePart>,
+    /// The id that `parent` names, if that is not the external id.
     pub(super) id: Option<u64>,
-    /// The correlation that CUPTI gave.
+    /// The correlation and the stream that CUPTI gave.
     pub(super) correlation: Option<u64>,
+    pub(super) stream: Option<u32>,
+    /// How much of the shared memory the launch added.
+    pub(super) dynamic_shared_bytes: Option<u32>,
     /// Shapes that are no list.
     pub(super) shapes: Option<String>,
-    /// The slice is a poll of a future.
-    pub(super) is_poll: bool,
     /// The launch is no call that tables count.
     pub(super) is_not_counted: bool,
-    /// The slice stands for a launch that is not known.
+    /// The slice stands for a launch that is not known, or for the GPU time of a scope.
     pub(super) is_stand_in: bool,
     /// The source location of the name.
     pub(super) location: Option<String>,
     /// Host memory allocated without children, and the change of the device memory in use.
     pub(super) own_memory: (Option<u64>, Option<i64>),
-    /// Of the track that a `thread_name` names.
+    /// Of the track or the device that metadata names, of the device that a wait was for, or of the thread of a step.
     pub(super) track: TrackArgs,
+    /// How far the start of a GPU time may be off, and how far it was moved.
+    pub(super) uncertainty_ns: Option<i64>,
+    pub(super) moved_ns: Option<i64>,
+    /// The stream that was waited for.
+    pub(super) waited_for: Option<u32>,
+    /// What the scope and its children used, with what it used itself on the host.
+    pub(super) memory: Option<(MemoryUse, i64)>,
+    pub(super) native_stack: Option<String>,
+    pub(super) no_gpu_time: Option<String>,
 }
 
-/// What the command line writes of a track beside its name.
+/// A future as a whole, or one of its polls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FuturePart {
+    Whole,
+    Poll,
+}
+
+/// What they write of a track beside its name.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TrackArgs {
     /// The system's ids of the process and the thread.
@@ -174,13 +199,15 @@ pub(super) struct TrackArgs {
     pub(super) host: Option<i64>,
 }
 
-/// The GPU time of a scope that is not drawn on its stream.
+/// The GPU time of a scope that is not drawn on its stream, or the stream of a replay.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CudaArgs {
     pub(super) ns: Option<i64>,
     pub(super) self_ns: Option<i64>,
     pub(super) device: Option<i64>,
     pub(super) stream: Option<i64>,
+    /// From the start of the scope to its own.
+    pub(super) after_ns: Option<i64>,
 }
 
 impl<'de> Deserialize<'de> for Event {
@@ -269,7 +296,7 @@ struct Text(String);
 impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(Self(match Value::deserialize(deserializer)? {
-            Value::Text(text) => text,
+            Value::Text(text) => cut(text),
             Value::Number(number) => number.to_string(),
             Value::Flag(flag) => flag.to_string(),
             Value::Other => String::new(),
@@ -280,7 +307,7 @@ impl<'de> Deserialize<'de> for Text {
 impl<'de> Deserialize<'de> for Id {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(match Value::deserialize(deserializer)? {
-            Value::Text(text) => Self::Text(text),
+            Value::Text(text) => Self::Text(cut(text)),
             Value::Number(number) => {
                 whole(number).map_or_else(|| Self::Text(number.to_string()), Self::Number)
             }
@@ -291,7 +318,7 @@ impl<'de> Deserialize<'de> for Id {
 
 /// A value whose type the format does not fix. Lists and objects are read and forgotten.
 #[derive(Debug)]
-enum Value {
+pub(super) enum Value {
     Text(String),
     Number(f64),
     Flag(bool),
@@ -322,11 +349,15 @@ impl Value {
         }
     }
 
-    fn text(self) -> Option<String> {
+    pub(super) fn text(self) -> Option<String> {
         match self {
             Self::Text(text) => Some(text),
             _ => None,
         }
+    }
+
+    fn name(self) -> Option<String> {
+        self.text().map(cut)
     }
 
     fn is_set(&self) -> bool {
@@ -375,7 +406,7 @@ impl<'de> Deserialize<'de> for Value {
             }
 
             fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-                Ok(Value::Text(cut(text).to_owned()))
+                Ok(Value::Text(text.to_owned()))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
@@ -394,12 +425,16 @@ impl<'de> Deserialize<'de> for Value {
 }
 
 /// Returns the beginning of a text, as long as a name may be.
-fn cut(text: &str) -> &str {
+fn cut(text: String) -> String {
     let mut end = text.len().min(Limits::NAME_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    &text[..end]
+    if end == text.len() {
+        text
+    } else {
+        text[..end].to_owned()
+    }
 }
 
 /// Reads arguments.
@@ -413,6 +448,8 @@ const ARG_KEYS: &[&str] = &[
     "external id",
     "id",
     "correlation of CUPTI",
+    "stream of CUPTI",
+    "dynamic shared memory",
     "shapes",
     "correlation",
     "name",
@@ -439,6 +476,20 @@ const ARG_KEYS: &[&str] = &[
     "cuda_self_ns",
     "cuda_device",
     "cuda_stream",
+    "cuda_after_ns",
+    "uncertainty_ns",
+    "moved_ns",
+    "waits for stream",
+    "Native stack",
+    "no CUDA time",
+    "CPU Mem",
+    "CPU Mem Peak",
+    "CPU Mem Allocated",
+    "CPU Mem In Use",
+    "Self CPU Mem",
+    "CUDA Mem",
+    "CUDA Mem In Use",
+    "CUDA Mem Reserved",
     "panicked",
     "dropped",
     "Input Dims",
@@ -455,6 +506,8 @@ const ARG_KEYS: &[&str] = &[
     "device",
     "context",
     "stream",
+    "fromDevice",
+    "toDevice",
     "graph id",
     "graph node id",
 ];
@@ -536,7 +589,7 @@ impl<'de> Deserialize<'de> for Extents {
     }
 }
 
-/// The text of a list of shapes, such as `[[8, 16], []]`; `None` if it is something else, or too long.
+/// The text of a list of shapes, such as `[[8, 16], []]`; `None` if it is something else.
 struct Shapes(Option<String>);
 
 impl<'de> Deserialize<'de> for Shapes {
@@ -545,8 +598,9 @@ impl<'de> Deserialize<'de> for Shapes {
         let has_extent = list
             .as_array()
             .is_some_and(|list| list.iter().any(has_number));
-        let text = has_extent.then(|| list.to_string().replace(',', ", "));
-        Ok(Self(text.filter(|text| text.len() <= Limits::NAME_BYTES)))
+        Ok(Self(
+            has_extent.then(|| list.to_string().replace(',', ", ")),
+        ))
     }
 }
 
@@ -562,36 +616,43 @@ impl Args {
     fn set(&mut self, key: &str, value: Value) {
         match key {
             "External id" | "external id" => self.external_id = value.id(),
-            "id" => self.converted.id = value.id(),
-            "correlation of CUPTI" => self.converted.correlation = value.id(),
-            "shapes" => self.converted.shapes = value.text(),
+            "id" => self.own.id = value.id(),
+            "correlation of CUPTI" => self.own.correlation = value.id(),
+            "stream of CUPTI" => self.own.stream = value.count(),
+            "dynamic shared memory" => self.own.dynamic_shared_bytes = value.count(),
+            "shapes" => self.own.shapes = value.text(),
             "correlation" => self.correlation = value.id(),
-            "name" => self.name = value.text(),
-            "full name" => self.full_name = value.text(),
+            "name" => self.name = value.name(),
+            "full name" => self.own.full_name = value.name(),
             "Call stack" => self.call_stack = value.text(),
-            "future" => self.is_future = value.is_set(),
-            "poll" => self.converted.is_poll = value.is_set(),
-            "counted" => self.converted.is_not_counted = matches!(value, Value::Flag(false)),
-            "stand-in" => self.converted.is_stand_in = value.is_set(),
-            "location" => self.converted.location = value.text(),
-            "call" => self.call = value.text(),
-            "process" => self.converted.track.process = value.id(),
-            "thread" => self.converted.track.thread = value.id(),
-            "rank of process" => self.converted.track.rank = value.id(),
-            "ordinal" => self.converted.track.ordinal = value.count(),
-            "host" => self.converted.track.host = value.whole(),
-            "allocated bytes" => self.converted.own_memory.0 = value.id(),
-            "CUDA bytes" => self.converted.own_memory.1 = value.whole(),
-            "self_ns" => self.self_ns = value.whole(),
-            "parent" => self.parent = value.id(),
-            "scope" => self.is_of_scope = value.is_set(),
-            "ns" => self.ns = value.whole(),
-            "cuda_ns" => self.cuda.ns = value.whole(),
-            "cuda_self_ns" => self.cuda.self_ns = value.whole(),
-            "cuda_device" => self.cuda.device = value.whole(),
-            "cuda_stream" => self.cuda.stream = value.whole(),
-            "panicked" if value.is_set() => self.ending = SliceEnding::Panicked,
-            "dropped" if value.is_set() => self.ending = SliceEnding::Dropped,
+            "future" if value.is_set() => self.own.future = Some(FuturePart::Whole),
+            "poll" if value.is_set() => self.own.future = Some(FuturePart::Poll),
+            "counted" => self.own.is_not_counted = matches!(value, Value::Flag(false)),
+            "stand-in" | "scope" => self.own.is_stand_in = value.is_set(),
+            "location" => self.own.location = value.name(),
+            "call" => self.own.call = value.name(),
+            "process" => self.own.track.process = value.id(),
+            "thread" => self.own.track.thread = value.id(),
+            "rank of process" => self.own.track.rank = value.id(),
+            "ordinal" => self.own.track.ordinal = value.count(),
+            "host" => self.own.track.host = value.whole(),
+            "allocated bytes" => self.own.own_memory.0 = value.id(),
+            "CUDA bytes" => self.own.own_memory.1 = value.whole(),
+            "self_ns" => self.own.self_ns = value.whole(),
+            "parent" => self.own.parent = value.id(),
+            "ns" => self.own.ns = value.whole(),
+            "cuda_ns" => self.own.cuda.ns = value.whole(),
+            "cuda_self_ns" => self.own.cuda.self_ns = value.whole(),
+            "cuda_device" => self.own.cuda.device = value.whole(),
+            "cuda_stream" => self.own.cuda.stream = value.whole(),
+            "cuda_after_ns" => self.own.cuda.after_ns = value.whole(),
+            "uncertainty_ns" => self.own.uncertainty_ns = value.whole(),
+            "moved_ns" => self.own.moved_ns = value.whole(),
+            "waits for stream" => self.own.waited_for = value.count(),
+            "Native stack" => self.own.native_stack = value.text(),
+            "no CUDA time" => self.own.no_gpu_time = value.text(),
+            "panicked" if value.is_set() => self.own.ending = SliceEnding::Panicked,
+            "dropped" if value.is_set() => self.own.ending = SliceEnding::Dropped,
             "Device Type" => self.device_type = value.whole(),
             "Device Id" => self.device = value.whole(),
             "Bytes" => self.bytes = value.whole(),
@@ -603,8 +664,26 @@ impl Args {
             "device" => self.work.device = value.count(),
             "context" => self.work.context = value.count(),
             "stream" => self.work.stream = value.count(),
+            "fromDevice" => self.work.from_device = value.count(),
+            "toDevice" => self.work.to_device = value.count(),
+            _ if key.contains(" Mem") => self.set_memory(key, &value),
             "graph id" => self.work.graph = value.count(),
             "graph node id" => self.work.graph_node = value.id(),
+            _ => {}
+        }
+    }
+
+    fn set_memory(&mut self, key: &str, value: &Value) {
+        let (memory, own_host_net) = self.own.memory.get_or_insert_default();
+        match key {
+            "CPU Mem" => memory.host_net = value.whole().unwrap_or_default(),
+            "CPU Mem Peak" => memory.host_peak = value.id().unwrap_or_default(),
+            "CPU Mem Allocated" => memory.host_allocated = value.id().unwrap_or_default(),
+            "CPU Mem In Use" => memory.host_total = value.id().unwrap_or_default(),
+            "Self CPU Mem" => *own_host_net = value.whole().unwrap_or_default(),
+            "CUDA Mem" => memory.device_net = value.whole(),
+            "CUDA Mem In Use" => memory.device_total = value.id(),
+            "CUDA Mem Reserved" => memory.device_reserved = value.id(),
             _ => {}
         }
     }
@@ -646,7 +725,7 @@ mod tests {
             (args.correlation, args.external_id, args.bytes),
             (Some(12), None, None)
         );
-        assert!(!args.is_future && args.values.is_empty());
+        assert!(args.own.future.is_none() && args.values.is_empty());
     }
 
     #[test]
@@ -654,7 +733,7 @@ mod tests {
         let mut event = event(r#"{"args": {"correlation": 5, "full name": "a::b"}, "ph": "X"}"#);
         event.args.interpret_values();
         assert_eq!(event.args.correlation, Some(5));
-        assert_eq!(event.args.full_name.as_deref(), Some("a::b"));
+        assert_eq!(event.args.own.full_name.as_deref(), Some("a::b"));
     }
 
     #[test]

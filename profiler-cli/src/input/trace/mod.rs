@@ -9,7 +9,6 @@ mod collect;
 mod counters;
 mod document;
 mod event;
-mod futures;
 mod launches;
 mod names;
 mod nesting;
@@ -20,7 +19,7 @@ mod time;
 mod tracks;
 mod work;
 
-use profiler_runtime::report::Timeline;
+use profiler_report::Timeline;
 
 use self::collect::Collector;
 use super::source::{Source, Watch};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use profiler_runtime::report::SliceName;
+use profiler_report::SliceName;
 
 use crate::input::{InputError, Limits};
 
@@ -56,6 +56,13 @@ impl Names {
         Ok(number)
     }
 
+    /// Returns a text that is kept once.
+    pub(super) fn shared(&mut self, text: &str) -> Result<Arc<str>, InputError> {
+        let number = self.number(text, || (String::new(), None))?;
+        let known = self.all.get(number as usize);
+        Ok(known.map_or_else(|| text.into(), |name| Arc::clone(&name.text)))
+    }
+
     /// Counts the bytes of another text that stays in memory, such as the name of a track.
     pub(super) fn count(&mut self, bytes: usize) -> Result<(), InputError> {
         self.bytes = self.bytes.saturating_add(bytes);
@@ -74,6 +81,11 @@ impl Names {
     /// Returns the number of a name, if it has one.
     pub(super) fn find(&self, text: &str) -> Option<u32> {
         self.numbers.get(text).copied()
+    }
+
+    /// Returns the text with a number.
+    pub(super) fn text(&self, number: u32) -> Option<&str> {
+        self.all.get(number as usize).map(|name| &*name.text)
     }
 
     pub(super) fn into_names(self) -> Vec<SliceName> {

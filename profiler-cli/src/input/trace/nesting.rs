@@ -1,9 +1,10 @@
 //! Which span is inside which, on one track.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 
 use super::collect::{MemoryChange, Raw, RawKind};
+use crate::lanes::Lanes;
 
 /// No span.
 pub(super) const NONE: u32 = u32::MAX;
@@ -12,7 +13,7 @@ pub(super) const NONE: u32 = u32::MAX;
 const ROUNDING_NS: i64 = 1000;
 
 /// The most tracks beside one track, for spans that overlap others.
-pub(super) const MAX_LANES: u32 = 64;
+const MAX_LANES: u32 = 64;
 
 /// The place of a span among the others of its track.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,13 +31,13 @@ pub(super) struct Place {
     pub(super) device_bytes: Option<i64>,
 }
 
-/// Nests spans. All of them are of one track, and so are the changes of memory; `order` is sorted by [`before`], `memory`
-/// by time. A span that overlaps another and is not inside it gets a track beside. The time in a launch that is not counted is
-/// that of the function around.
+/// Nests spans. All of them are of one track, and so are the changes of memory; `order` is sorted by [`before`],
+/// `memory` by time. A span that overlaps another and is not inside it gets a track beside. Nothing is inside a launch
+/// that is not counted: its time is that of the function around.
 pub(super) fn nest(raws: &mut [Raw], places: &mut [Place], order: &[u32], memory: &[MemoryChange]) {
     // The ends of these never rise, as each is inside the one before it.
     let mut open: Vec<u32> = Vec::new();
-    let mut lanes = Lanes::default();
+    let mut lanes = Lanes::new(MAX_LANES);
     let mut memory = memory.iter().peekable();
     for index in order.iter().copied() {
         let (start, end) = (raws[index as usize].start, raws[index as usize].end);
@@ -47,7 +48,9 @@ pub(super) fn nest(raws: &mut [Raw], places: &mut [Place], order: &[u32], memory
         let parent = open.last().copied();
         let Some(parent) = parent else {
             places[index as usize].parent = NONE;
-            open.push(index);
+            if !raws[index as usize].is_not_counted {
+                open.push(index);
+            }
             continue;
         };
         let parent_end = raws[parent as usize].end;
@@ -60,12 +63,11 @@ pub(super) fn nest(raws: &mut [Raw], places: &mut [Place], order: &[u32], memory
             // A range on a stream encloses work, whose time is its own; tables decide which of both they count.
             let is_enclosed = raws[index as usize].kind == RawKind::GpuWork
                 && raws[parent as usize].kind == RawKind::GpuAnnotation;
-            let mut around = open.iter().rev().map(|around| *around as usize);
-            let around = around.find(|around| !raws[*around].is_not_counted);
-            if let Some(around) = around.filter(|_| !is_enclosed)
-                && !raws[index as usize].is_not_counted
-            {
-                let inside = &mut places[around].inside;
+            if raws[index as usize].is_not_counted {
+                continue;
+            }
+            if !is_enclosed {
+                let inside = &mut places[parent as usize].inside;
                 *inside = inside.saturating_add(end.saturating_sub(start));
             }
             open.push(index);
@@ -74,7 +76,7 @@ pub(super) fn nest(raws: &mut [Raw], places: &mut [Place], order: &[u32], memory
             let containing = around.partition_point(|around| raws[*around as usize].end >= end);
             let containing = containing.checked_sub(1).map_or(NONE, |at| open[at]);
             places[index as usize].parent = containing;
-            places[index as usize].lane = lanes.take(start, end);
+            places[index as usize].lane = lanes.take(start, end).unwrap_or(NONE);
         }
     }
     for change in memory {
@@ -136,14 +138,14 @@ pub(super) fn innermost(places: &[Place], is_wanted: impl Fn(u32) -> bool) -> Ve
 
 /// Places spans that do not nest, such as futures: those that overlap get tracks beside.
 pub(super) fn place_beside(raws: &[Raw], places: &mut [Place], order: &[u32]) {
-    let mut lanes = Lanes::default();
+    let mut lanes = Lanes::new(MAX_LANES);
     let mut own_end = i64::MIN;
     for index in order.iter().copied() {
         let (start, end) = (raws[index as usize].start, raws[index as usize].end);
         if start >= own_end {
             own_end = end;
         } else {
-            places[index as usize].lane = lanes.take(start, end);
+            places[index as usize].lane = lanes.take(start, end).unwrap_or(NONE);
         }
     }
 }
@@ -191,29 +193,5 @@ fn count_memory(raws: &[Raw], places: &mut [Place], open: &mut Vec<u32>, change:
     } else if let Ok(allocated) = u64::try_from(change.bytes) {
         let bytes = place.allocated.get_or_insert_default();
         *bytes = bytes.saturating_add(allocated);
-    }
-}
-
-/// The tracks beside one track. Spans on them do not overlap.
-#[derive(Default)]
-struct Lanes {
-    by_end: BinaryHeap<Reverse<(i64, u32)>>,
-    count: u32,
-}
-
-impl Lanes {
-    fn take(&mut self, start: i64, end: i64) -> u32 {
-        let free = self.by_end.peek().filter(|lane| lane.0.0 <= start);
-        let lane = if let Some(Reverse((_, lane))) = free.copied() {
-            self.by_end.pop();
-            lane
-        } else if self.count < MAX_LANES {
-            self.count += 1;
-            self.count
-        } else {
-            return NONE;
-        };
-        self.by_end.push(Reverse((end, lane)));
-        lane
     }
 }

@@ -1,5 +1,6 @@
 //! Traces written by hand, and what they become.
 
+mod any_timeline;
 mod hostile;
 mod memory;
 mod nesting;
@@ -7,7 +8,7 @@ mod order;
 mod round_trip;
 mod torch;
 
-use profiler_runtime::report::{Slice, Timeline};
+use profiler_report::{Slice, Timeline};
 
 use crate::input::{Input, InputError, Limits};
 
@@ -21,6 +22,12 @@ fn of_text(text: &str) -> Timeline {
         Ok(Input::Timeline(timeline)) => *timeline,
         other => panic!("{other:?}"),
     }
+}
+
+/// Returns the text of a trace that `profiler-runtime` wrote.
+fn own(events: &[String]) -> String {
+    let events = events.join(",");
+    format!(r#"{{"profiler": {{"name": "profiler-runtime"}}, "traceEvents": [{events}]}}"#)
 }
 
 /// Returns the message for a file that cannot be read.

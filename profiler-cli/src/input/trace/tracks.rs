@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use profiler_runtime::report::{GpuWork, Track, TrackKind};
+use profiler_report::{GpuWork, Track, TrackKind};
 
 use super::event::{Id, TrackArgs};
 
@@ -26,7 +26,7 @@ pub(super) struct RawTrack {
     pub(super) is_stream: bool,
     /// The stream whose slices are on it, if the file says that it is beside that.
     stream: Option<u64>,
-    /// What the command line wrote of it.
+    /// What `profiler-runtime` wrote of it.
     about: TrackArgs,
 }
 
@@ -84,8 +84,8 @@ impl Tracks {
         }
     }
 
-    /// Returns a track of the time line.
-    pub(super) fn track(&self, number: u32, kind: TrackKind) -> Track {
+    /// Returns a track of the time line. Streams belong to the [`host`](Self::host), unless the file says another one.
+    pub(super) fn track(&self, number: u32, kind: TrackKind, host_of_file: Option<&Id>) -> Track {
         let mut track = Track::default();
         let Some(raw) = self.all.get(number as usize) else {
             return track;
@@ -101,10 +101,13 @@ impl Tracks {
                 Id::Number(device) => u32::try_from(*device).ok(),
                 _ => None,
             };
-            track.device = raw.about.ordinal.or(device).or(Some(0));
+            // `profiler-runtime` gives streams of unknown devices no ordinal.
+            let is_unknown = raw.about.host.is_some() && raw.about.ordinal.is_none();
+            let device = raw.about.ordinal.or(device).or(Some(0));
+            track.device = device.filter(|_| !is_unknown);
             track.id = raw.stream.unwrap_or(track.id);
             let host = raw.about.host.map(Id::Number);
-            host.or_else(|| self.host().cloned())
+            host.or_else(|| host_of_file.cloned())
                 .unwrap_or_else(|| raw.process.clone())
         } else {
             raw.process.clone()
@@ -142,7 +145,7 @@ impl Tracks {
         }
     }
 
-    /// Gives work the device and the stream that it had before the command line numbered them anew.
+    /// Gives work the device and the stream that it had before the file numbered them anew.
     pub(super) fn restore(&self, number: u32, work: &mut GpuWork) {
         let Some(track) = self.all.get(number as usize) else {
             return;
@@ -156,7 +159,7 @@ impl Tracks {
     }
 
     /// Returns the first process that has threads.
-    fn host(&self) -> Option<&Id> {
+    pub(super) fn host(&self) -> Option<&Id> {
         let host = self.all.iter().find(|track| !track.is_stream);
         host.map(|track| &track.process)
     }

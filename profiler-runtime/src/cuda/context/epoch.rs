@@ -1,7 +1,7 @@
 //! Which of the contexts that a handle has stood for an event belongs to.
 
-use crate::sync::primitive::atomic::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::primitive::{AtomicU32, AtomicU64, const_unless_loom};
+use profiler_host::sync::primitive::atomic::Ordering::{Acquire, Relaxed, Release};
+use profiler_host::sync::primitive::{AtomicU32, AtomicU64, const_unless_loom};
 
 /// The epoch of a context handle.
 ///
@@ -102,7 +102,7 @@ mod loom_tests {
     use loom::thread;
 
     use super::*;
-    use crate::sync::primitive::Arc;
+    use profiler_host::sync::primitive::Arc;
 
     /// The device was reset, so that the driver's id is 2. Returns `true` if a pair of epoch zero may be recorded.
     fn records_old_pair(epoch: &Epoch) -> bool {

@@ -5,15 +5,16 @@ use std::mem::offset_of;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use profiler_cuda_sys::driver::Event;
+use profiler_host::diagnostics::user_code;
+use profiler_host::sync::{Queue, RaceCell, prefetch};
+use profiler_report::CudaLoss;
+use profiler_report::internal::StreamKey;
+
 use crate::cuda::context::Context;
-use crate::cuda::ffi::driver::Event;
 use crate::cuda::ffi::library;
-use crate::cuda::loss::CudaLoss;
-use crate::diagnostics::user_code;
 use crate::local::callers::CountedCall;
-use crate::log::LogRequest;
-use crate::stream_key::StreamKey;
-use crate::sync::{Queue, RaceCell, prefetch};
+use crate::log_record::LogRequest;
 
 /// How other scopes refer to a scope.
 #[derive(Clone, Copy, Debug)]
@@ -307,7 +308,7 @@ impl GpuMeasurement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cuda::ffi::fake::FakeDriver;
+    use crate::cuda::ffi::fake::{FakeDriver, event};
 
     #[test]
     fn a_start_event_is_valid_until_its_scope_gives_the_pair_back() {
@@ -327,11 +328,7 @@ mod tests {
 
     #[test]
     fn begin_overwrites_what_another_scope_has_left() {
-        let pair = Pair::for_test(
-            Context::for_test(),
-            Event::for_test(0x10),
-            Event::for_test(0x11),
-        );
+        let pair = Pair::for_test(Context::for_test(), event(0x10), event(0x11));
         let mut measurement = GpuMeasurement::new(Some(pair));
         let span = CpuSpan {
             end: 9,

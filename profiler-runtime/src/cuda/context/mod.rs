@@ -8,16 +8,15 @@ mod registry;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
+use profiler_cuda_sys::driver::{Code, Failed, Fault, RawContext};
+use profiler_host::diagnostics;
+use profiler_host::sync::Lock;
+use profiler_host::sync::ReentrancyGuard;
+
 use self::epoch::Epoch;
 use self::measurement::GpuMeasurement;
 use self::pool::{MAGAZINE_SIZE, Pool};
-use crate::cuda::ffi::EventApi;
-use crate::cuda::ffi::code::{Code, Failed, Fault};
-use crate::cuda::ffi::driver::RawContext;
-use crate::cuda::health;
-use crate::diagnostics;
-use crate::sync::Lock;
-use crate::sync::ReentrancyGuard;
+use crate::cuda::ffi::{EventApi, refusals};
 
 pub(crate) use registry::{all, of};
 
@@ -212,12 +211,12 @@ impl Context {
         let fault = code.fault();
         match fault {
             Fault::Sticky => self.fail(driver, code, call),
-            Fault::NotPermitted => health::warn_of_host_function(),
+            Fault::NotPermitted => refusals::warn_of_host_function(),
             // Every refusal is counted, but printing takes time.
             Fault::Refused | Fault::InvalidHandle
                 if self.refusals.fetch_add(1, Relaxed) < MAX_WARNED_REFUSALS =>
             {
-                health::warn_of_refused_call(driver, call, code);
+                refusals::warn_of_refused_call(driver, call, code);
             }
             _ => {}
         }

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use profiler_cuda_sys::driver::Failed;
+use profiler_host::sync::ReentrancyGuard;
+
 use super::Context;
 use super::measurement::{GpuMeasurement, Pair};
 use super::pool::MAGAZINE_SIZE;
 use crate::cuda::ffi::EventApi;
-use crate::cuda::ffi::code::Failed;
-use crate::sync::ReentrancyGuard;
 
 /// The most pairs that a measured thread makes at once. Each takes two driver calls.
 const MADE_AT_ONCE: usize = 16;

@@ -5,7 +5,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use crate::sync::{Queue, RaceCell};
+use profiler_host::sync::{Queue, RaceCell};
 
 /// The number of values in a full magazine.
 pub(crate) const MAGAZINE_SIZE: usize = 32;

@@ -3,13 +3,14 @@
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use profiler_cuda_sys::driver::RawContext;
+use profiler_host::diagnostics;
+use profiler_host::process::exit;
+use profiler_host::sync::Lock;
+
 use super::Context;
 use crate::cuda::ffi::EventApi;
-use crate::cuda::ffi::driver::RawContext;
-use crate::diagnostics;
-use crate::process::exit;
 use crate::switch::with_control;
-use crate::sync::Lock;
 
 /// The most contexts that GPU times are taken in. Programs have one for each device.
 const MAX_CONTEXTS: usize = 256;

@@ -25,14 +25,15 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
-use super::activity::Activity;
+use profiler_cuda_sys::cupti::Cupti;
+use profiler_host::diagnostics::user_code;
+use profiler_host::process::fork;
+use profiler_host::sync::{Queue, RaceCell, ReentrancyGuard};
+
+use super::activity::WorkActivity;
 use super::losses::{WorkLoss, lose};
 use super::names;
 use super::record::Record;
-use super::table::Cupti;
-use crate::diagnostics::user_code;
-use crate::process::fork;
-use crate::sync::{Queue, RaceCell, ReentrancyGuard};
 
 /// The bytes of a buffer: some 5,000 kernels.
 const SIZE: usize = 1 << 20;
@@ -98,7 +99,7 @@ pub(super) fn prepare(cupti: &'static Cupti, on_full: fn()) -> bool {
 
 /// Reads the records of all buffers that have come back, and makes the buffers free again. Called on the recorder's
 /// thread. Returns `true` if there was a buffer.
-pub(super) fn read(mut take: impl FnMut(Activity)) -> bool {
+pub(super) fn read(mut take: impl FnMut(WorkActivity)) -> bool {
     let Some(pool) = POOL.get() else {
         return false;
     };

@@ -11,21 +11,21 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-use super::calls::{self, Call};
-use super::launch::{Effect, Launch};
+use profiler_cuda_sys::cupti::calls::{self, Call, Effect};
+use profiler_cuda_sys::cupti::{CallbackData, Domain};
+use profiler_cuda_sys::driver::{CaptureStatus, Driver};
+use profiler_host::diagnostics::user_code;
+use profiler_host::process::{fork, thread};
+use profiler_host::sync::{Queue, RaceCell, ReentrancyGuard};
+use profiler_report::internal::RawStream;
+
+use super::launch::Launch;
 use super::losses::{WorkLoss, lose};
-use super::table::{CallbackData, Domain};
 use crate::clock::now;
 use crate::cuda::ffi::EventApi;
-use crate::cuda::ffi::driver::Driver;
-use crate::cuda::ffi::event_api::CaptureStatus;
 use crate::cuda::ffi::library;
 use crate::cuda::thread::state;
-use crate::diagnostics::user_code;
 use crate::local;
-use crate::process::{fork, thread};
-use crate::stream_key::RawStream;
-use crate::sync::{Queue, RaceCell, ReentrancyGuard};
 
 /// The launches of some ten milliseconds at the highest rate of a program, with some of eight threads.
 const MAX_LAUNCHES: usize = 1 << 15;
@@ -140,7 +140,7 @@ fn begin(domain: Domain, number: u32, data: &CallbackData) {
                 start,
                 end: start,
                 thread: thread::number(),
-                scope: local::innermost() & !local::LINKED,
+                scope: local::innermost().serial(),
                 correlations: [data.correlation; 2],
                 is_part: false,
                 context: data.context.addr(),

@@ -1,6 +1,7 @@
 //! A call of CUDA that launches work, as the callback notes it.
 
-use crate::stream_key::RawStream;
+use profiler_cuda_sys::cupti::calls::Effect;
+use profiler_report::internal::RawStream;
 
 /// A call of CUDA that launched work or waited for some, on the thread that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +11,7 @@ pub(crate) struct Launch {
     /// Ticks of the clock around the outermost call.
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// The number of its thread: see [`number`](crate::process::thread::number).
+    /// The number of its thread: see [`number`](profiler_host::process::thread::number).
     pub(crate) thread: u64,
     /// The serial of the innermost scope that was open on the thread; 0 for none.
     pub(crate) scope: u64,
@@ -26,31 +27,4 @@ pub(crate) struct Launch {
     /// The number of the thread among those with GPU times, for the per-thread default stream; 0 if it has none.
     pub(crate) gpu_thread: u32,
     pub(crate) effect: Effect,
-}
-
-/// The effect of a call that succeeds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    not(feature = "cupti"),
-    allow(dead_code, reason = "nothing is recorded")
-)]
-pub(crate) enum Effect {
-    /// It launches work, of which there is a record.
-    Work,
-    /// It launches work of which there may be no record: a graph may be empty.
-    MaybeWork,
-    /// When it returns, all work has finished that was launched on its stream before.
-    StreamFinished,
-    /// When it returns, all work has finished that was launched in its context before.
-    ContextFinished,
-    /// Neither: it waits for an event, or copies no bytes.
-    Nothing,
-}
-
-#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
-impl Effect {
-    /// Returns `true` if the call may launch work.
-    pub(super) fn is_work(self) -> bool {
-        matches!(self, Self::Work | Self::MaybeWork)
-    }
 }

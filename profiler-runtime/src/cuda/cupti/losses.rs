@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Why a launch or a record was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
-    not(feature = "cupti"),
+    not(feature = "cuda"),
     allow(dead_code, reason = "nothing is recorded, so nothing is lost")
 )]
 pub(crate) enum WorkLoss {
@@ -35,10 +35,6 @@ pub(crate) struct WorkLosses {
 static COUNTS: [AtomicU64; 5] = [const { AtomicU64::new(0) }; 5];
 
 /// Counts losses.
-#[cfg_attr(
-    not(any(feature = "cupti", feature = "session")),
-    allow(dead_code, reason = "nothing is recorded, so nothing is lost")
-)]
 pub(crate) fn lose(reason: WorkLoss, count: u64) {
     COUNTS[reason as usize].fetch_add(count, Relaxed);
 }

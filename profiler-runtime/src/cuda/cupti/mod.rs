@@ -5,38 +5,36 @@
 //!
 //! - [`callback`]: CUPTI calls it on the thread that calls CUDA, at both ends of a call. It notes the innermost scope in
 //!   a [`Launch`], in a bounded queue.
-//! - [`buffers`]: the memory that CUPTI writes its records to. [`record`] reads them into [`Activity`] values, [`names`]
+//! - [`buffers`]: the memory that CUPTI writes its records to. [`record`] reads them into [`WorkActivity`] values, [`names`]
 //!   keeps the names of kernels, which belong to CUPTI.
 //! - [`recorder`]: the thread: subscribes, enables, flushes, and ends all that after the last window.
 //! - [`ready`]: launches and activities on their way to the windows, which join them by their correlation.
 
 mod activity;
-#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 mod buffers;
-#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 mod callback;
-#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
-mod calls;
-#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 mod discovery;
 mod launch;
 mod losses;
-#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 mod names;
 mod ready;
-#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 mod record;
-#[cfg(not(all(feature = "cupti", not(target_family = "wasm"))))]
+#[cfg(not(all(feature = "cuda", not(target_family = "wasm"))))]
 #[path = "not_built.rs"]
 mod recorder;
-#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 mod recorder;
 mod status;
-#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
-mod table;
 
-pub(crate) use activity::{Activity, NO_NAME};
-pub(crate) use launch::{Effect, Launch};
+pub(crate) use profiler_cuda_sys::cupti::calls::Effect;
+
+pub(crate) use activity::{NO_NAME, WorkActivity};
+pub(crate) use launch::Launch;
 pub(crate) use losses::{WorkLoss, WorkLosses, lose as lose_work};
 pub(crate) use ready::{Ready, take_work};
 pub(crate) use recorder::{

@@ -5,10 +5,11 @@ use std::ffi::CStr;
 use std::mem;
 use std::sync::Arc;
 
+use profiler_host::sync::Lock;
+use profiler_report::internal::demangle;
+
 use super::activity::NO_NAME;
 use super::losses::{WorkLoss, lose};
-use crate::demangle::demangle;
-use crate::sync::Lock;
 
 /// The most names that are kept. Programs have some hundred.
 const MAX_NAMES: usize = 4096;

@@ -3,16 +3,17 @@
 use std::mem;
 use std::sync::Arc;
 
-use super::activity::Activity;
+use profiler_host::sync::Lock;
+
+use super::activity::WorkActivity;
 use super::launch::Launch;
-use crate::sync::Lock;
 
 /// Launches and activities that no window has taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct Ready {
     pub(crate) launches: Vec<Launch>,
-    pub(crate) activities: Vec<Activity>,
-    /// The names of kernels as CUPTI gave them, by their number, that are new since the last call.
+    pub(crate) activities: Vec<WorkActivity>,
+    /// The names of kernels as they were written, by their number, that are new since the last call.
     pub(crate) names: Vec<Arc<str>>,
 }
 
@@ -24,7 +25,7 @@ static READY: Lock<Ready> = Lock::new(Ready {
 
 /// The most launches, and the most activities, that may wait. The windows' thread takes them a hundred times a second.
 #[cfg_attr(
-    not(feature = "cupti"),
+    not(feature = "cuda"),
     allow(dead_code, reason = "nothing is recorded")
 )]
 pub(super) const MAX_WAITING: usize = 1 << 20;
@@ -36,7 +37,7 @@ pub(crate) fn take_work() -> Ready {
 
 /// Changes what is ready.
 #[cfg_attr(
-    not(feature = "cupti"),
+    not(feature = "cuda"),
     allow(dead_code, reason = "nothing is recorded")
 )]
 pub(super) fn with_ready<T>(f: impl FnOnce(&mut Ready) -> T) -> T {

@@ -1,26 +1,15 @@
 //! Reads CUPTI's activity records.
 //!
 //! Each version of CUPTI has longer records, and none has moved a field. So the fields below stand where the first
-//! version of each record has them, and [`next`](super::table::Cupti) steps from record to record, since only the
-//! library knows how long its records are.
+//! version of each record has them, and [`Cupti::next`](profiler_cuda_sys::cupti::Cupti::next) steps from record to
+//! record, since only the library knows how long its records are.
 
-use super::activity::{Activity, NO_NAME};
-use crate::gpu_work::{
+use profiler_cuda_sys::cupti::kind;
+use profiler_report::{
     GpuWork, GpuWorkKind, KernelLaunch, MemoryCopy, MemoryFill, MemoryKind, WaitKind,
 };
 
-/// The kinds of records that are asked for: a `CUpti_ActivityKind` each.
-pub(super) mod kind {
-    pub(crate) const MEMCPY: u32 = 1;
-    pub(crate) const MEMSET: u32 = 2;
-    /// Kernels, without making them wait for each other.
-    pub(crate) const CONCURRENT_KERNEL: u32 = 10;
-    /// Copies between devices.
-    pub(crate) const MEMCPY_PEER: u32 = 22;
-    pub(crate) const SYNCHRONIZATION: u32 = 38;
-    /// Kernels one at a time. Never asked for, and read if another client has.
-    pub(crate) const KERNEL: u32 = 3;
-}
+use super::activity::{NO_NAME, WorkActivity};
 
 /// The place of a kernel's name in its record.
 const KERNEL_NAME: usize = 104;
@@ -72,7 +61,7 @@ impl Record {
     }
 
     /// Returns what the record says; `None` for a kind that is not known. A kernel's name must have been replaced.
-    pub(super) fn activity(self) -> Option<Activity> {
+    pub(super) fn activity(self) -> Option<WorkActivity> {
         let (start, end, name, details) = match self.kind() {
             kind::CONCURRENT_KERNEL | kind::KERNEL => self.kernel(),
             kind::MEMCPY => self.copy(44, 64, None),
@@ -81,7 +70,7 @@ impl Record {
             kind::SYNCHRONIZATION => self.wait()?,
             _ => return None,
         };
-        Some(Activity {
+        Some(WorkActivity {
             name,
             start,
             end,
@@ -96,6 +85,7 @@ impl Record {
             registers: self.read::<u16>(6).into(),
             static_shared_bytes: self.read(76),
             dynamic_shared_bytes: self.read(80),
+            non_exhaustive: (),
         };
         let work = GpuWork {
             kind: GpuWorkKind::Kernel(kernel),
@@ -104,6 +94,7 @@ impl Record {
             stream: self.read(48),
             correlation: self.read(92),
             graph_node: self.graph_node(156, 144),
+            non_exhaustive: (),
         };
         let number: u64 = self.read(KERNEL_NAME);
         let name = u32::try_from(number).unwrap_or(NO_NAME);
@@ -116,6 +107,7 @@ impl Record {
             from: memory_kind(self.read::<u8>(5).into()),
             to: memory_kind(self.read::<u8>(6).into()),
             peer,
+            non_exhaustive: (),
         };
         let work = GpuWork {
             kind: GpuWorkKind::Memcpy(copy),
@@ -124,6 +116,7 @@ impl Record {
             stream: self.read(40),
             correlation: self.read(correlation),
             graph_node: self.graph_node(node + 8, node),
+            non_exhaustive: (),
         };
         (self.read(16), self.read(24), NO_NAME, work)
     }
@@ -132,6 +125,7 @@ impl Record {
         let fill = MemoryFill {
             bytes: self.read(8),
             memory: memory_kind(self.read(50)),
+            non_exhaustive: (),
         };
         let work = GpuWork {
             kind: GpuWorkKind::Memset(fill),
@@ -140,6 +134,7 @@ impl Record {
             stream: self.read(40),
             correlation: self.read(44),
             graph_node: self.graph_node(72, 64),
+            non_exhaustive: (),
         };
         (self.read(16), self.read(24), NO_NAME, work)
     }
@@ -160,6 +155,7 @@ impl Record {
             stream: self.read(32),
             correlation: self.read(24),
             graph_node: None,
+            non_exhaustive: (),
         };
         Some((self.read(8), self.read(16), NO_NAME, work))
     }
@@ -205,7 +201,7 @@ pub(super) mod tests {
             unsafe { start.add(offset).cast::<T>().write_unaligned(value) };
         }
 
-        fn activity(&mut self) -> Option<Activity> {
+        fn activity(&mut self) -> Option<WorkActivity> {
             // SAFETY: longer than any record, and alive.
             unsafe { Record::new(self.0.as_mut_ptr().cast()) }.activity()
         }
@@ -239,8 +235,9 @@ pub(super) mod tests {
             registers: 40,
             static_shared_bytes: 16,
             dynamic_shared_bytes: 32,
+            non_exhaustive: (),
         };
-        let expected = Activity {
+        let expected = WorkActivity {
             name: 5,
             start: 1_000,
             end: 3_500,
@@ -251,6 +248,7 @@ pub(super) mod tests {
                 stream: 13,
                 correlation: 77,
                 graph_node: None,
+                non_exhaustive: (),
             },
         };
         assert_eq!(bytes.activity(), Some(expected));
@@ -292,6 +290,7 @@ pub(super) mod tests {
             from: MemoryKind::Pinned,
             to: MemoryKind::Device,
             peer: None,
+            non_exhaustive: (),
         };
         let read = bytes.activity().expect("a copy").details;
         assert_eq!(
@@ -319,6 +318,7 @@ pub(super) mod tests {
         let fill = MemoryFill {
             bytes: 512,
             memory: MemoryKind::Managed,
+            non_exhaustive: (),
         };
         let read = bytes.activity().expect("a fill").details;
         assert_eq!(

@@ -12,7 +12,7 @@ pub enum KernelStatus {
     /// No session has asked for kernels yet.
     #[default]
     NotRequested,
-    /// The crate was built without its feature `cupti`, or for WebAssembly.
+    /// The crate was built without its feature `cuda`, or for WebAssembly.
     NotBuilt,
     /// The program has not initialised the CUDA driver yet. CUPTI is looked for once it has.
     NoDriver,
@@ -79,7 +79,7 @@ impl fmt::Display for KernelStatus {
                 f.write_str("WebAssembly has no CUPTI")
             }
             Self::NotBuilt => f.write_str(
-                "profiler-runtime was built without its feature `cupti`: build it with the feature",
+                "profiler-runtime was built without its feature `cuda`: build it with the feature",
             ),
             Self::NoDriver => f.write_str("the program has not initialised the CUDA driver"),
             Self::Starting => f.write_str(

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::diagnostics;
+use profiler_host::diagnostics;
 
 /// A year. Longer times are rejected.
 const MAX_NS: f64 = 365.0 * 24.0 * 3600.0 * 1e9;

@@ -1,31 +1,11 @@
 //! The driver calls that measure GPU time: the seam where tests replace the driver.
 
-use std::ffi::c_uint;
+use profiler_cuda_sys::driver::{
+    CaptureMode, CaptureStatus, Code, Event, Failed, Fault, RawContext,
+};
+use profiler_report::internal::RawStream;
 
-use super::code::{Code, Failed, Fault};
-use super::driver::{Event, RawContext};
 use super::elapsed::Elapsed;
-use crate::stream_key::RawStream;
-
-/// The state of a stream's capture: a `CUstreamCaptureStatus` of `cuda.h`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CaptureStatus(pub(crate) c_uint);
-
-impl CaptureStatus {
-    /// The stream does not capture.
-    pub(crate) const NONE: Self = Self(0);
-    /// The stream captures. Any other value is a capture that has been invalidated.
-    pub(crate) const ACTIVE: Self = Self(1);
-}
-
-/// How a thread takes part in captures: a `CUstreamCaptureMode` of `cuda.h`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CaptureMode(pub(crate) c_uint);
-
-impl CaptureMode {
-    /// The thread's calls neither fail because of captures on other threads nor invalidate them.
-    pub(crate) const RELAXED: Self = Self(2);
-}
 
 /// The result of [`EventApi::capturing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +20,7 @@ pub(crate) enum Capturing {
 
 /// The driver calls that measure GPU time.
 ///
-/// [`Driver`](super::driver::Driver) implements it with the real driver, and the tests' `FakeDriver` without one. All
+/// [`Driver`](profiler_cuda_sys::driver::Driver) implements it with the real driver, and the tests' `FakeDriver` without one. All
 /// callers are generic over it, so that a call costs what a direct one does.
 ///
 /// The required methods are one driver function each. The provided ones add what the profiler needs around them.

@@ -5,12 +5,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ptr;
 
+use profiler_cuda_sys::driver::{CaptureMode, CaptureStatus, Code, Event, Failed, RawContext};
+use profiler_report::internal::RawStream;
+
 use super::EventApi;
-use super::code::{Code, Failed};
-use super::driver::{Event, RawContext};
 use super::elapsed::Elapsed;
-use super::event_api::{CaptureMode, CaptureStatus};
-use crate::stream_key::RawStream;
 
 /// A driver with one device. Each recorded event gets the time that [`set_time`](Self::set_time) has set.
 #[derive(Debug)]
@@ -51,6 +50,11 @@ enum EventState {
     Pending,
     /// The device has passed it at this time, in milliseconds.
     Passed(f32),
+}
+
+/// Returns the event with a handle, which no driver has made.
+pub(crate) fn event(handle: usize) -> Event {
+    Event(ptr::without_provenance_mut(handle))
 }
 
 impl FakeDriver {
@@ -254,7 +258,7 @@ impl EventApi for FakeDriver {
 
     fn create_event(&self) -> Result<Event, Failed> {
         self.call("cuEventCreate")?;
-        let event = Event::for_test(self.new_handle());
+        let event = event(self.new_handle());
         let mut state = self.0.borrow_mut();
         state.events.insert(event, EventState::NeverRecorded);
         Ok(event)

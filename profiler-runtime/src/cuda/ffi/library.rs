@@ -2,27 +2,24 @@
 //!
 //! A program that does not use CUDA must not pay for it: loading the library takes milliseconds, and initialising it
 //! takes part of a second and memory on each device. So a measured call only looks whether the process has loaded the
-//! library already. A stream or a setting is a reason to load it. Only [`status`](crate::cuda::status) and
+//! library already. A stream or a setting is a reason to load it. Only [`status`] and
 //! `PROFILER_BACKEND=cuda` initialise it.
 
-use std::ffi::CStr;
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 use std::mem::ManuallyDrop;
-use std::sync::MutexGuard;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+
+use profiler_cuda_sys::driver::{Code, DeviceProperties, Driver};
+use profiler_host::diagnostics;
+use profiler_host::process::fork;
+use profiler_host::sync::ReentrancyGuard;
+use profiler_host::sync::{Lock, RaceCell};
+use profiler_report::internal::RawStream;
 
 use super::EventApi;
-use super::code::Code;
-use super::driver::Driver;
-use super::dynamic;
+use super::status::Status;
 use crate::config::{Backend, ImplicitStream};
-use crate::cuda::device::DeviceProperties;
-use crate::cuda::status::Status;
-use crate::cuda::stream::default;
-use crate::diagnostics;
-use crate::process::fork;
 use crate::switch::with_control;
-use crate::sync::ReentrancyGuard;
-use crate::sync::{Lock, RaceCell};
 
 /// The driver, once it has been found. Never unset: [`driver`] stops returning it.
 static DRIVER: RaceCell<Driver> = RaceCell::new();
@@ -34,6 +31,8 @@ static SHUT_DOWN: AtomicBool = AtomicBool::new(false);
 static DISCOVERY_FAILED: AtomicBool = AtomicBool::new(false);
 /// `true` if the settings forbid GPU times. They may have changed after a driver was found.
 static FORBIDDEN: AtomicBool = AtomicBool::new(false);
+/// `PROFILER_CUDA_STREAM`, as an [`ImplicitStream`].
+static IMPLICIT_STREAM: AtomicU8 = AtomicU8::new(ImplicitStream::None as u8);
 
 /// Returns the driver, if it has been found and may be called.
 ///
@@ -75,7 +74,7 @@ pub(crate) enum DiscoveryReason {
     MeasuredCall,
     /// A stream or a setting. The library is loaded.
     ExplicitRequest,
-    /// A call of [`status`](crate::cuda::status). The library is loaded, and nothing is printed.
+    /// A call of [`status`]. The library is loaded, and nothing is printed.
     StatusQuery,
 }
 
@@ -95,21 +94,29 @@ fn settings() -> CudaSettings {
     })
 }
 
-fn status() -> MutexGuard<'static, Option<Status>> {
-    STATUS.lock()
-}
-
 /// Returns `true` if a setting asks for GPU times.
 pub(crate) fn is_asked_for() -> bool {
     let settings = settings();
     let has_setting = settings.path.is_some() || settings.stream != ImplicitStream::None;
-    settings.backend == Backend::Cuda || has_setting || default::default_stream().is_some()
+    settings.backend == Backend::Cuda || has_setting
 }
 
 /// Applies a changed backend setting.
 pub(crate) fn apply_backend(backend: Backend) {
     DISCOVERY_FAILED.store(false, Relaxed);
     FORBIDDEN.store(backend == Backend::Cpu, Relaxed);
+}
+
+/// Returns the default stream of the driver that `PROFILER_CUDA_STREAM` asks for.
+#[inline]
+pub(crate) fn implicit_stream() -> Option<RawStream> {
+    const LEGACY: u8 = ImplicitStream::Legacy as u8;
+    const PER_THREAD: u8 = ImplicitStream::PerThread as u8;
+    match IMPLICIT_STREAM.load(Relaxed) {
+        LEGACY => Some(RawStream::LEGACY),
+        PER_THREAD => Some(RawStream::PER_THREAD),
+        _ => None,
+    }
 }
 
 /// Returns `true` if GPU times are taken.
@@ -174,7 +181,7 @@ fn discover(reason: DiscoveryReason) -> Option<&'static Driver> {
 fn open_once(settings: &CudaSettings, load: bool) {
     // A measured allocator would re-enter discovery, and wait for the lock of `STATUS`.
     let _guard = ReentrancyGuard::try_enter();
-    let mut known = status();
+    let mut known = STATUS.lock();
     // Each attempt may take milliseconds, so a failed one is not repeated.
     let has_failed = matches!(
         *known,
@@ -187,7 +194,7 @@ fn open_once(settings: &CudaSettings, load: bool) {
         Ok(driver) => {
             shut_down_in_forks();
             // Before the driver is published, so that no measured call finds the driver without the setting.
-            default::set_implicit(settings.stream);
+            IMPLICIT_STREAM.store(settings.stream as u8, Relaxed);
             DRIVER.get_or_init(|| driver);
         }
         // The program may load it later.
@@ -198,7 +205,7 @@ fn open_once(settings: &CudaSettings, load: bool) {
 
 /// Prints why there are no GPU times, once for each reason.
 fn warn() {
-    let known = status().clone();
+    let known = STATUS.lock().clone();
     if let Some(reason) = known {
         diagnostics::warn_once(&format!("{reason}; GPU times are left out"));
     }
@@ -214,7 +221,7 @@ pub(crate) fn known_status() -> Status {
     if settings().backend == Backend::Cpu {
         return Status::Off;
     }
-    if let Some(known) = status().clone() {
+    if let Some(known) = STATUS.lock().clone() {
         return known;
     }
     match driver() {
@@ -256,8 +263,18 @@ fn ready(driver: &Driver, devices: Vec<String>) -> Status {
     }
 }
 
-/// Returns the status, and loads and initialises the driver to find it out.
-pub(crate) fn detect() -> Status {
+/// Looks for the CUDA driver, initialises it and returns its state.
+///
+/// A program that uses CUDA initialises the driver anyway. In other programs this call may take a fraction of a second
+/// and some memory on each device.
+///
+/// # Examples
+///
+/// ```
+/// println!("{}", profiler_runtime::cuda::status());
+/// ```
+#[must_use]
+pub fn status() -> Status {
     if settings().backend == Backend::Cpu {
         return Status::Off;
     }
@@ -277,18 +294,31 @@ fn initialise(driver: &Driver) -> Status {
             name: driver.name_of(code),
         },
     };
-    *status() = Some(found.clone());
+    *STATUS.lock() = Some(found.clone());
     found
 }
 
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 fn open(settings: &CudaSettings, load: bool) -> Result<Driver, Status> {
-    let library = dynamic::open(settings.path.as_deref(), load)?;
+    use profiler_cuda_sys::{driver, library::OpenError};
+
+    // SAFETY: the library is NVIDIA's by its name, or the user says so by `PROFILER_CUDA_LIBRARY`. The program would run
+    // the same initialisers to use it.
+    let library = unsafe { driver::open(settings.path.as_deref(), load) };
+    let library = library.map_err(|error| match error {
+        OpenError::NotLoaded => Status::NotLoaded,
+        OpenError::Failed(reason) => Status::NoLibrary { reason },
+    })?;
     // Never closed: the driver's functions are called until the process ends.
     let library = ManuallyDrop::new(library);
-    let find = |symbol: &CStr| dynamic::symbol(&library, symbol);
     // SAFETY: the library is the one that the system knows as the CUDA driver, or the one that the user has named as
     // such. It is never closed.
-    unsafe { Driver::read(find) }.map_err(|symbol| Status::TooOld {
+    unsafe { Driver::read(|symbol| library.symbol(symbol)) }.map_err(|symbol| Status::TooOld {
         symbol: symbol.to_owned(),
     })
+}
+
+#[cfg(not(all(feature = "cuda", not(target_family = "wasm"))))]
+fn open(_settings: &CudaSettings, _load: bool) -> Result<Driver, Status> {
+    Err(Status::NotBuilt)
 }

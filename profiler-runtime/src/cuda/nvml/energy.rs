@@ -6,11 +6,13 @@ use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 
+use profiler_host::sync::Lock;
+use profiler_report::GpuDevice;
+use profiler_report::internal::DeviceEnergy;
+
 use super::intervals::{GpuSpan, Intervals, Measured};
 use crate::clock::{WallAnchor, clock, now, unix_ns};
 use crate::cuda::context::measurement::{CpuSpan, GpuMeasurement};
-use crate::gpu_sample::{DeviceEnergy, GpuDevice};
-use crate::sync::Lock;
 
 /// The length of a bin, and how well times are known after the last sample. A scope that is shorter on the host is not
 /// placed any better.

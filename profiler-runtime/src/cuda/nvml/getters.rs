@@ -2,10 +2,9 @@
 
 use std::ffi::{CStr, c_int, c_uint};
 
-use super::code::Code;
-use super::field::{FieldValue, Reading};
-use super::table::{Handle, Memory, Table, Temperature, Utilization};
-use crate::gpu_sample::ThrottleReasons;
+use profiler_cuda_sys::nvml::field::{FieldValue, Reading};
+use profiler_cuda_sys::nvml::{Code, Handle, Memory, Table, Temperature, Utilization};
+use profiler_report::ThrottleReasons;
 
 /// The length of names and UUIDs, with the terminating zero.
 const TEXT: usize = 96;

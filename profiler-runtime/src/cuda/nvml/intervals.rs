@@ -22,12 +22,11 @@
 //! older half are merged, two at a time. The shares of both are fixed then, and all sums stay exact. A time that is read
 //! later gets its share of what is left, by the mean power of the merged interval.
 
-mod interval;
-
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use self::interval::Interval;
-use crate::gpu_sample::{DeviceEnergy, EnergySource, NameEnergy};
+use profiler_report::internal::{DeviceEnergy, EnergySource, NameEnergy};
+
+use super::interval::Interval;
 
 /// The most intervals that a device keeps.
 const MAX_INTERVALS: usize = 1_024;

@@ -1,23 +1,10 @@
 //! Finds and initialises NVML.
 
-use std::error::Error;
-use std::ffi::{CStr, c_void};
 use std::mem::ManuallyDrop;
 use std::path::Path;
 
-use libloading::Library;
-
-use super::code::Code;
-use super::table::Table;
-
-#[cfg(not(windows))]
-const NAME: &str = "libnvidia-ml.so.1";
-/// In the system's folder, where the driver installs it.
-#[cfg(windows)]
-const NAME: &str = "nvml.dll";
-
-/// Do not open the devices: a program that only looks must not keep them awake.
-const NO_ATTACH: u32 = 2;
+use profiler_cuda_sys::library::Library;
+use profiler_cuda_sys::nvml::{Code, LIBRARY_NAME, NO_ATTACH, Table};
 
 /// Why the sensors cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,18 +21,18 @@ pub(super) enum NvmlError {
 
 /// Opens the library at `path` or the system's, and initialises it.
 pub(super) fn open(path: Option<&Path>) -> Result<Table, NvmlError> {
-    let path = path.unwrap_or(Path::new(NAME));
+    let path = path.unwrap_or(Path::new(LIBRARY_NAME));
     let name = || path.display().to_string();
     // SAFETY: runs the initialisers of the library. It is NVML by its name, or the user says so by
     // `PROFILER_NVML_LIBRARY`.
-    let library = unsafe { Library::new(path) }.map_err(|error| NvmlError::NoLibrary {
+    let library = unsafe { Library::load(path) }.map_err(|reason| NvmlError::NoLibrary {
         name: name(),
-        reason: reason(&error),
+        reason,
     })?;
     // Never closed: a call may be in progress when the process ends.
     let library = ManuallyDrop::new(library);
     // SAFETY: as above for the library, which stays open. The table's types are those of `nvml.h`.
-    let table = unsafe { Table::read(|symbol| address(&library, symbol)) };
+    let table = unsafe { Table::read(|symbol| library.symbol(symbol)) };
     let table = table.map_err(|symbol| NvmlError::TooOld {
         name: name(),
         symbol,
@@ -62,18 +49,4 @@ fn initialise(table: &Table) -> Result<(), Code> {
     }
     // SAFETY: as above.
     unsafe { (table.init)() }.ok()
-}
-
-fn address(library: &Library, name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: the symbol is read as an address only. `Table::read` gives it its type.
-    let symbol = unsafe { library.get::<*mut c_void>(name.to_bytes_with_nul()) }.ok()?;
-    let address = *symbol;
-    (!address.is_null()).then_some(address)
-}
-
-/// Returns the system loader's own message, which `libloading` gives as the source of its error.
-fn reason(error: &libloading::Error) -> String {
-    error
-        .source()
-        .map_or_else(|| error.to_string(), ToString::to_string)
 }

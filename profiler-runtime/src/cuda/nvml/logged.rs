@@ -1,7 +1,8 @@
 //! The samples of a device on their way to the log of the run.
 
+use profiler_report::{GpuDevice, GpuSample};
+
 use crate::collect;
-use crate::gpu_sample::{GpuDevice, GpuSample};
 
 /// The most samples that wait for the device's number in CUDA: a minute, at one sample per second.
 const MAX_HELD: usize = 60;

@@ -4,42 +4,38 @@
 //! milliseconds, and on a lost device it may not return: the measured threads and the summary only read what the
 //! sampler has stored, and the exit of the process waits for it with a limit.
 //!
-//! [`table`] has NVML's functions, [`library`] finds them, [`sensors`] reads one device by the calls in [`getters`],
+//! [`library`] finds NVML, [`sensors`] reads one device by the calls in [`getters`],
 //! [`sampled`] compares each sample with the one before, [`store`] keeps the samples. [`energy`] shares
 //! energy out to names, by the GPU times that the resolver adds: [`intervals`].
 
-#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 mod call;
-#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
-mod code;
-#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 pub(super) mod energy;
-#[cfg(not(all(feature = "nvml", not(target_family = "wasm"))))]
+#[cfg(not(all(feature = "cuda", not(target_family = "wasm"))))]
 #[path = "no_energy.rs"]
 pub(super) mod energy;
-#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
-mod field;
-#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 mod getters;
-#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
+mod interval;
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 mod intervals;
-#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 mod library;
-#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 mod logged;
-#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 mod sampled;
-#[cfg(not(all(feature = "nvml", not(target_family = "wasm"))))]
+#[cfg(not(all(feature = "cuda", not(target_family = "wasm"))))]
 #[path = "not_built.rs"]
 mod sampler;
-#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 mod sampler;
-#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 mod sensors;
-#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 mod store;
-#[cfg(all(feature = "nvml", not(target_family = "wasm")))]
-mod table;
 
 pub(crate) use sampler::{
     ClosingSample, begin, last_sample, samples, samples_between, shut_down, want, window_closed,

@@ -1,4 +1,4 @@
-//! Stands in for the sharing of energy in builds without the feature `nvml`, and on WebAssembly.
+//! Stands in for the sharing of energy in builds without the feature `cuda`, and on WebAssembly.
 
 use std::time::SystemTime;
 

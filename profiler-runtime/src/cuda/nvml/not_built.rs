@@ -1,9 +1,10 @@
-//! Stands in for the sampler in builds without the feature `nvml`, and on WebAssembly.
+//! Stands in for the sampler in builds without the feature `cuda`, and on WebAssembly.
 
 use std::time::Duration;
 
-use crate::diagnostics;
-use crate::gpu_sample::GpuSamples;
+use profiler_host::diagnostics;
+use profiler_report::internal::GpuSamples;
+
 use crate::switch::{NEVER_MEASURES, with_control};
 
 /// Warns once if code asks for samples. Of `PROFILER_GPU_SAMPLES`, the settings warn.
@@ -17,9 +18,9 @@ pub(crate) fn begin(session: Option<Duration>) {
         )
     });
     let run = run.filter(|_| !is_of_environment);
-    if !cfg!(feature = "nvml") && !NEVER_MEASURES && run.or(session).is_some() {
+    if !cfg!(feature = "cuda") && !NEVER_MEASURES && run.or(session).is_some() {
         diagnostics::warn_once(
-            "`gpu_samples` has no effect, since profiler-runtime was built without its feature `nvml`: there are no samples \
+            "`gpu_samples` has no effect, since profiler-runtime was built without its feature `cuda`: there are no samples \
              of the GPU; build it with the feature",
         );
     }

@@ -2,18 +2,20 @@
 
 use std::time::SystemTime;
 
+use profiler_cuda_sys::nvml::Table;
+use profiler_host::diagnostics;
+use profiler_host::process::platform::Instant;
+use profiler_host::sync::Lock;
+use profiler_report::internal::EnergySource;
+use profiler_report::{GpuQuantity, GpuSample};
+
 use super::call::Observer;
 use super::energy::{self, Reading};
 use super::intervals::Measured;
 use super::logged::Logged;
 use super::sensors::{EnergyReading, Note, Sampled, Sensors};
 use super::store::{self, Store};
-use super::table::Table;
 use crate::clock::{now, unix_ns};
-use crate::diagnostics;
-use crate::gpu_sample::{EnergySource, GpuQuantity, GpuSample};
-use crate::process::platform::Instant;
-use crate::sync::Lock;
 
 /// One device, with what the next sample is compared with.
 pub(super) struct SampledDevice {
@@ -64,6 +66,7 @@ impl SampledDevice {
             readings: sampled.readings,
             throttle: sampled.throttle,
             merged: None,
+            non_exhaustive: (),
         };
         for note in self.sensors.notes.drain(..) {
             let (Note::Known(text) | Note::Warning(text)) = &note;

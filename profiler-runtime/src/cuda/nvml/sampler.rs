@@ -16,23 +16,24 @@ use std::sync::atomic::{
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use profiler_cuda_sys::driver::Driver;
+use profiler_cuda_sys::nvml::Table;
+use profiler_host::background::Background;
+use profiler_host::diagnostics;
+use profiler_host::process::fork;
+use profiler_host::process::platform::Instant;
+use profiler_host::sync::Lock;
+use profiler_report::internal::GpuSamples;
+
 use super::call::{Call, Observer};
 use super::sampled::SampledDevice;
 use super::store::Store;
-use super::table::Table;
 use super::{energy, library, sensors};
-use crate::background::Background;
 use crate::clock::unix_ns;
 use crate::config::Backend;
-use crate::cuda::ffi::driver::Driver;
 use crate::cuda::ffi::library as driver_library;
-use crate::diagnostics;
-use crate::gpu_sample::GpuSamples;
 use crate::own_cost;
-use crate::process::fork;
-use crate::process::platform::Instant;
 use crate::switch::{self, NEVER_MEASURES, with_control};
-use crate::sync::Lock;
 
 static THREAD: Background = Background::new("profiler-gpu-samples", run, || {});
 static STORE: Lock<Store> = Lock::with(Store::new(), Store::new);

@@ -4,13 +4,13 @@ use std::ffi::c_uint;
 use std::ptr;
 use std::time::Duration;
 
+use profiler_cuda_sys::nvml::field::{self, Reading, Value};
+use profiler_cuda_sys::nvml::{Code, Handle, Table};
+use profiler_host::process::platform::Instant;
+use profiler_report::{GpuDevice, GpuQuantity, GpuReadings, ThrottleReasons};
+
 use super::call::{CALLS, Call, Observer};
-use super::code::Code;
-use super::field::{self, Reading, Value};
 use super::getters::{fields, memory, number, reasons, temperature, text, utilization};
-use super::table::{Handle, Table};
-use crate::gpu_sample::{GpuDevice, GpuQuantity, GpuReadings, ThrottleReasons};
-use crate::process::platform::Instant;
 
 /// A call that takes longer holds a lock of the driver that long, and launches of the program wait for it.
 const SLOW: Duration = Duration::from_millis(1);
@@ -129,6 +129,7 @@ impl Sensors {
             power_limit_w: number(table.power_limit).map(|milliwatts| f64::from(milliwatts) / 1e3),
             is_mig: mig_mode.is_some_and(|code| code.ok().is_ok()) && mig == 1,
             compute_processes: None,
+            non_exhaustive: (),
         };
         Ok(Self {
             handle,

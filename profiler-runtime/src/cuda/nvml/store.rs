@@ -1,6 +1,7 @@
 //! The samples of all devices, in bounded memory.
 
-use crate::gpu_sample::{DeviceSamples, GpuDevice, GpuSample, GpuSamples, ThrottleReasons};
+use profiler_report::internal::{DeviceSamples, GpuSamples};
+use profiler_report::{GpuDevice, GpuSample, ThrottleReasons};
 
 /// The most samples that a device has. At one sample per second, the last hour is kept as it was.
 const MAX_SAMPLES: usize = 8_192;
@@ -157,7 +158,8 @@ fn merge_older_half(samples: &mut Vec<GpuSample>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::gpu_sample::{GpuQuantity, GpuReadings, Merged};
+    use profiler_report::internal::Merged;
+    use profiler_report::{GpuQuantity, GpuReadings};
 
     use super::*;
 
@@ -173,7 +175,7 @@ mod tests {
         }
     }
 
-    /// `docs/decisions.md` says 3.3 MB.
+    /// `docs/decisions/profiler-runtime.md` says 3.3 MB.
     const MAX_BYTES: usize = 3_350_000;
 
     fn bytes(samples: &[GpuSample]) -> usize {

@@ -1,22 +1,21 @@
 //! Finds the tool and initializes it.
 
 use std::env;
-use std::error::Error;
-use std::ffi::OsString;
-use std::mem::ManuallyDrop;
+use std::ffi::{OsString, c_void};
+use std::mem::{self, ManuallyDrop};
 use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use libloading::Library;
+use profiler_cuda_sys::library::Library;
+use profiler_cuda_sys::nvtx::{Domain, Initialize, core2, export_table};
+use profiler_host::diagnostics;
+use profiler_host::process::{fork, privileges};
+use profiler_host::sync::{RaceCell, ReentrancyGuard};
 
 use super::Category;
-use super::protocol::{Domain, Initialize, core2, export_table};
 use crate::config::Nvtx;
-use crate::diagnostics;
-use crate::process::{fork, privileges};
 use crate::switch::{Control, with_control};
-use crate::sync::{RaceCell, ReentrancyGuard};
 
 /// The variable in which a tool passes the path of its injection library.
 const VARIABLE: &str = if cfg!(target_pointer_width = "64") {
@@ -113,13 +112,11 @@ fn initialize(path: Option<OsString>) -> Result<Tool, NoTool> {
     let shown = || path.display().to_string();
     // SAFETY: runs the initialisers of the library. The user or the tool that started the program says by the variable
     // that it is a tool, for which every program that uses NVTX would load it.
-    let library = unsafe { Library::new(path) }.map_err(|error| {
-        let reason = error.source().map(ToString::to_string);
-        NoTool::NotLoaded(reason.unwrap_or_else(|| error.to_string()))
-    })?;
+    let library = unsafe { Library::load(path) }.map_err(NoTool::NotLoaded)?;
+    let initialize = library.symbol(c"InitializeInjectionNvtx2");
+    let initialize = initialize.ok_or_else(|| NoTool::NoFunction(shown()))?;
     // SAFETY: the interface gives the function under this name this type.
-    let initialize = unsafe { library.get::<Initialize>(b"InitializeInjectionNvtx2\0") };
-    let initialize = *initialize.map_err(|_| NoTool::NoFunction(shown()))?;
+    let initialize = unsafe { mem::transmute::<*mut c_void, Initialize>(initialize) };
     // SAFETY: the function is called once, and gets the function that the interface asks for.
     if unsafe { initialize(export_table) } == 0 {
         return Err(NoTool::Refused(shown()));

@@ -1,7 +1,7 @@
 //! Ranges for tools that understand NVTX, NVIDIA's interface between programs and tools such as Nsight Systems.
 //!
 //! NVTX has no library. A tool starts the program with the path of its injection library in a variable; the profiler
-//! loads that library, and calls the functions that it provides (see `protocol`). Without the variable nothing happens,
+//! loads that library, and calls the functions that it provides (see [`profiler_cuda_sys::nvtx`]). Without the variable nothing happens,
 //! and call sites decide as if the module did not exist.
 //!
 //! All ranges are in one domain, `profiler`. The scopes of a thread are pushed and popped; a future, which may end on
@@ -15,20 +15,20 @@
 
 mod attach;
 mod names;
-mod protocol;
 mod streams;
 
 use std::ptr;
+
+use profiler_cuda_sys::nvtx::{Attributes, core, core2};
+use profiler_host::diagnostics;
+use profiler_host::process::thread;
 
 use self::attach::{Tool, tool};
 pub(crate) use self::attach::{attach, is_attached};
 use self::names::RegisteredName;
 pub(crate) use self::names::register;
-use self::protocol::{Attributes, core, core2};
 pub(crate) use self::streams::name_stream;
-use crate::diagnostics;
 use crate::local;
-use crate::process::thread;
 use crate::switch::SiteDecision;
 
 /// The category of a range, which tools can filter by.

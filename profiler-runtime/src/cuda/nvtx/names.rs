@@ -7,11 +7,12 @@ use std::sync::atomic::{
     Ordering::{Acquire, Release},
 };
 
+use profiler_cuda_sys::nvtx::{StringHandle, core2};
+use profiler_host::sync::Lock;
+
 use super::Category;
 use super::attach::tool;
-use super::protocol::{StringHandle, core2};
 use crate::name::{MAX_NAMES, Name, Origin};
-use crate::sync::Lock;
 
 /// A name in the tool. Never freed, as names are not.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
-//! Stands in for the module in builds without the feature `nvtx`, and on WebAssembly: there is no tool.
+//! Stands in for the module in builds without the feature `cuda`, and on WebAssembly: there is no tool.
+
+use profiler_report::internal::RawStream;
 
 use crate::config::Nvtx;
 use crate::name::Name;
-use crate::stream_key::RawStream;
 use crate::switch::SiteDecision;
 
 /// The range of a future: none.

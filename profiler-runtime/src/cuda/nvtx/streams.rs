@@ -3,12 +3,13 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
+use profiler_cuda_sys::nvtx::cuda;
+use profiler_host::sync::{Lock, ReentrancyGuard};
+use profiler_report::internal::RawStream;
+
 use super::attach::tool;
 use super::names::c_string;
-use super::protocol::cuda;
 use crate::name;
-use crate::stream_key::RawStream;
-use crate::sync::{Lock, ReentrancyGuard};
 
 /// The most streams that get a name: programs that create one for each request would fill the memory of the tool.
 const MAX_STREAMS: usize = 1024;

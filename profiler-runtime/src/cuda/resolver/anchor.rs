@@ -11,11 +11,11 @@
 
 use std::time::{Duration, SystemTime};
 
+use profiler_cuda_sys::driver::{Event, Failed, Fault};
+use profiler_report::internal::RawStream;
+
 use crate::clock::{clock, now};
 use crate::cuda::ffi::EventApi;
-use crate::cuda::ffi::code::{Failed, Fault};
-use crate::cuda::ffi::driver::Event;
-use crate::stream_key::RawStream;
 
 /// The anchor is renewed after this time. At a distance of a second, 24 bits resolve 60 ns.
 const MAX_AGE_NS: f64 = 1e9;

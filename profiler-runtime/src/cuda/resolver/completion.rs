@@ -2,8 +2,10 @@
 
 use std::num::NonZero;
 
+use profiler_report::{CudaLoss, DropReason};
+
 use super::anchor::Anchor;
-use super::captured::Replay;
+use super::captured::ReplayedScope;
 use super::child_times::ChildTimes;
 use super::gpu_record::{self, GpuRecord};
 use super::log_sender::{self, LogSender, cuda_span};
@@ -11,10 +13,9 @@ use super::totals;
 use crate::clock::clock;
 use crate::cuda::context::measurement::{GpuMeasurement, Pair};
 use crate::cuda::ffi::EventApi;
-use crate::cuda::loss::CudaLoss;
 use crate::cuda::nvml::energy;
-use crate::diagnostics::{DropReason, count_dropped};
 use crate::local::callers;
+use crate::losses::count_dropped;
 use crate::name::{self, Name};
 use crate::own_cost;
 use crate::stats::GpuCall;
@@ -112,8 +113,8 @@ impl<D: EventApi> Completion<D> {
     }
 
     /// Counts and logs a replay of a graph that contains the scope. A replay has no CPU time of its own.
-    pub(super) fn replay(&mut self, replay: &Replay<'_>) {
-        let &Replay {
+    pub(super) fn replay(&mut self, replay: &ReplayedScope<'_>) {
+        let &ReplayedScope {
             measurement,
             ns,
             own,

@@ -1,7 +1,11 @@
 //! The part of a round that concerns one CUDA context.
 
+use profiler_cuda_sys::driver::{Failed, Fault};
+use profiler_log::Logger;
+use profiler_report::CudaLoss;
+
 use super::anchor::Anchor;
-use super::captured::{CapturedScopes, Replay};
+use super::captured::{CapturedScopes, ReplayedScope};
 use super::completion::{self, Completion};
 use super::gpu_record::{self, GpuRecord};
 use super::queues::StreamQueues;
@@ -9,10 +13,7 @@ use crate::clock::{clock, now};
 use crate::cuda::context::Context;
 use crate::cuda::context::measurement::{GpuMeasurement, Pair};
 use crate::cuda::ffi::EventApi;
-use crate::cuda::ffi::code::{Failed, Fault};
-use crate::cuda::loss::CudaLoss;
 use crate::cuda::nvml::energy;
-use crate::log::Logger;
 
 /// A pool that was not used for this long is trimmed to [`KEPT_PAIRS`] pairs.
 const TRIM_AFTER_NS: f64 = 5e9;
@@ -211,7 +212,7 @@ impl ContextState {
             && completion.log.is_empty()
         {
             let driver = completion.driver;
-            let complete = |replay: Replay<'_>| completion.replay(&replay);
+            let complete = |replay: ReplayedScope<'_>| completion.replay(&replay);
             self.captured.poll(driver, anchor, read_all, complete);
         }
         self.captured.were_replayed_lately()

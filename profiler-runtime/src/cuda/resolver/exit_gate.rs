@@ -1,8 +1,8 @@
 //! The gate that the resolver passes to call the driver, closed when the process exits.
 
-use crate::sync::primitive::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use crate::sync::primitive::atomic::fence;
-use crate::sync::primitive::{AtomicBool, AtomicU64, const_unless_loom};
+use profiler_host::sync::primitive::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use profiler_host::sync::primitive::atomic::fence;
+use profiler_host::sync::primitive::{AtomicBool, AtomicU64, const_unless_loom};
 
 /// Tells the exit handler whether the resolver may be inside the driver.
 ///

@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use profiler_host::diagnostics;
+use profiler_host::sync::Requests;
+
 use super::state::ResolverState;
 use super::{GATE, THREAD, gauges, wake};
 use crate::clock::{clock, now};
 use crate::cuda::ffi::EventApi;
-use crate::diagnostics;
-use crate::sync::Requests;
 
 /// Requests to read everything that was measured before them.
 static REQUESTS: Requests = Requests::new();

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use crate::cuda::thread::ring;
+use super::rings;
 
 /// Scopes that have left the rings and wait for the device.
 static PENDING: AtomicUsize = AtomicUsize::new(0);
@@ -22,7 +22,7 @@ pub(super) fn set_uncertainty(ns: f64) {
 
 /// Returns the number of scopes whose events have not been read: in the rings, or waiting for the device.
 pub(crate) fn in_flight() -> usize {
-    ring::waiting() + PENDING.load(Relaxed)
+    rings::waiting() + PENDING.load(Relaxed)
 }
 
 /// Returns the most scopes that were seen waiting for the device at once.

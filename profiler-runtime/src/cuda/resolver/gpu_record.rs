@@ -3,12 +3,13 @@
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use profiler_host::sync::Lock;
+use profiler_report::CudaLoss;
+use profiler_report::internal::StreamKey;
+
 use super::anchor::HostTime;
 use crate::clock::{now, unix_ns};
 use crate::cuda::context::measurement::GpuMeasurement;
-use crate::cuda::loss::CudaLoss;
-use crate::stream_key::StreamKey;
-use crate::sync::Lock;
 
 /// A GPU time that was read, or lost.
 #[derive(Clone, Copy, Debug)]

@@ -1,13 +1,17 @@
 //! Log entries of GPU times, on their way to the dispatcher.
 
+use profiler_host::diagnostics::user_code;
+use profiler_log::{CudaSpan, Logger};
+use profiler_report::internal::StreamKey;
+use profiler_report::{DropReason, StreamId, TimeSource};
+
 use crate::clock::{WallAnchor, clock, now};
 use crate::collect::{self, next_step};
 use crate::cuda::context::measurement::CpuSpan;
 use crate::cuda::resolver::anchor::HostTime;
-use crate::diagnostics::{DropReason, count_dropped, user_code};
-use crate::log::{CudaSpan, LogRequest, Logger};
-use crate::name::{Name, TimeSource};
-use crate::stream_key::{StreamId, StreamKey};
+use crate::log_record::LogRequest;
+use crate::losses::count_dropped;
+use crate::name::Name;
 
 /// Completes log entries and sends them to the dispatcher. Entries wait here while its queue is full.
 #[derive(Default)]
@@ -21,7 +25,7 @@ impl LogSender {
     /// Sends as many entries as the dispatcher takes. Returns `true` if none are left.
     pub(super) fn send_backlog(&mut self) -> bool {
         self.wall = None;
-        self.backlog.send();
+        collect::send(&mut self.backlog);
         self.backlog.is_empty()
     }
 

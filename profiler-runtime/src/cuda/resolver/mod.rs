@@ -5,6 +5,7 @@
 //! those times, and passes them on: to the statistics of the name, to the loggers, and to the sessions. Then it sleeps
 //! for a while ([`pace`]) or until a ring is half full.
 //!
+//! - [`rings`]: how scopes come from the measured threads.
 //! - [`state`]: one round; [`context_state`]: the part of a round that concerns one CUDA context.
 //! - [`queues`]: scopes that wait for the device, by stream. [`captured`]: scopes in CUDA graphs, read at each replay.
 //! - [`anchor`]: converts device times to host times. [`child_times`]: subtracts inner scopes from outer ones.
@@ -13,7 +14,9 @@
 //! - [`exit_gate`], [`progress`], [`flush`]: how other threads wait for the resolver.
 
 mod anchor;
+mod capture_group;
 mod captured;
+mod captured_scope;
 mod child_times;
 mod completion;
 mod context_state;
@@ -25,6 +28,7 @@ pub(crate) mod log_sender;
 mod pace;
 mod progress;
 mod queues;
+pub(crate) mod rings;
 mod state;
 #[cfg(test)]
 mod test_scopes;
@@ -37,6 +41,10 @@ use std::sync::atomic::{
 use std::thread;
 use std::time::{Duration, Instant};
 
+use profiler_cuda_sys::driver::Driver;
+use profiler_host::background::Background;
+use profiler_report::CudaLoss;
+
 pub(crate) use self::captured::are_watched;
 pub(crate) use self::exit_gate::ExitGate;
 use self::flush::Flushes;
@@ -46,15 +54,11 @@ use self::pace::Pace;
 use self::progress::ReadProgress;
 pub(crate) use self::progress::ReadSoFar;
 use self::state::ResolverState;
-use crate::background::Background;
 use crate::clock::now;
 use crate::cuda::context::Context;
 use crate::cuda::ffi::EventApi;
-use crate::cuda::ffi::driver::Driver;
 use crate::cuda::ffi::library;
-use crate::cuda::loss::CudaLoss;
-use crate::cuda::thread::ring;
-use crate::diagnostics;
+use crate::losses;
 use crate::own_cost;
 
 static THREAD: Background = Background::new("profiler-cuda", run, ended);
@@ -119,7 +123,7 @@ fn run() {
             PROGRESS.publish(began, state.oldest_unread_end());
         }
         drop(inside);
-        diagnostics::warn_of_drops();
+        losses::warn_of_drops();
         let urgent = !flushes.is_empty();
         thread::park_timeout(pace.poll_interval(progress, state.is_watching(), urgent));
     }
@@ -138,7 +142,7 @@ fn initialise() -> Option<ResolverState<Driver>> {
 /// Called when the thread ends after repeated panics: counts the scopes that wait for it, and lets flushes return.
 fn ended() {
     let mut batch = Vec::new();
-    ring::drain(&mut batch);
+    rings::drain(&mut batch);
     for measurement in batch {
         completion::lose_unread(measurement, CudaLoss::NoResolver);
     }

@@ -1,7 +1,7 @@
 //! How far the resolver has come, for threads that wait for the GPU times of a window.
 
-use crate::sync::primitive::atomic::Ordering::{Acquire, Release};
-use crate::sync::primitive::{AtomicU64, const_unless_loom};
+use profiler_host::sync::primitive::atomic::Ordering::{Acquire, Release};
+use profiler_host::sync::primitive::{AtomicU64, const_unless_loom};
 
 /// The last round of the resolver that emptied the rings, as one thread publishes it and others read it.
 ///

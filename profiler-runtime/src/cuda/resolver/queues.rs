@@ -5,13 +5,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use profiler_cuda_sys::driver::{Code, Fault};
+use profiler_report::CudaLoss;
+use profiler_report::internal::StreamKey;
+
 use super::anchor::Anchor;
 use super::completion::Completion;
 use crate::cuda::context::measurement::{GpuMeasurement, Pair};
 use crate::cuda::ffi::EventApi;
-use crate::cuda::ffi::code::{Code, Fault};
-use crate::cuda::loss::CudaLoss;
-use crate::stream_key::StreamKey;
 
 /// The most queues that are kept, empty ones included. Programs use a few streams, unless each thread has its own.
 const MAX_QUEUES: usize = 1024;

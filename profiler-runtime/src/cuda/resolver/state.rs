@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::thread;
 
+use profiler_report::CudaLoss;
+
 use super::completion::{self, Completion};
 use super::context_state::ContextState;
-use super::{gauges, take_suspicion, totals};
+use super::{gauges, rings, take_suspicion, totals};
 use crate::cuda::context::measurement::GpuMeasurement;
 use crate::cuda::context::{self, Context};
 use crate::cuda::ffi::EventApi;
-use crate::cuda::loss::CudaLoss;
-use crate::cuda::thread::ring;
 
 /// Everything that the resolver keeps between rounds.
 pub(super) struct ResolverState<D: 'static> {
@@ -145,12 +145,12 @@ impl<D: EventApi> ResolverState<D> {
     /// ended at `last` was itself in a ring in step 1. So C was in its ring when step 1 was over, and step 2 took it at
     /// the latest. (Ticks of all threads are comparable: see [`clock`](crate::clock).)
     fn drain_rings(&mut self) -> bool {
-        ring::drain(&mut self.drained);
+        rings::drain(&mut self.drained);
         let ends = self.drained.iter().map(|measurement| measurement.span.end);
         let Some(last) = ends.max() else {
             return false;
         };
-        ring::drain(&mut self.drained);
+        rings::drain(&mut self.drained);
         self.enqueue_until(last);
         true
     }

@@ -4,13 +4,14 @@ use std::num::NonZero;
 use std::panic::Location;
 use std::ptr;
 
+use profiler_report::internal::{RawStream, StreamKey};
+
 use crate::cuda::context::Context;
 use crate::cuda::context::measurement::{CpuSpan, GpuMeasurement, Pair, ScopeRef};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::fake::FakeDriver;
 use crate::local::callers::CountedCall;
 use crate::name::{self, Name};
-use crate::stream_key::{RawStream, StreamKey};
 
 /// Returns a driver that lives as long as the process.
 pub(super) fn driver() -> &'static FakeDriver {

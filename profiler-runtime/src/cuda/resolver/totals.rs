@@ -1,10 +1,12 @@
 //! Counts GPU times and losses in the statistics of their names.
 
-use crate::cuda::loss::{self, CudaLoss};
-use crate::diagnostics;
+use profiler_host::diagnostics;
+use profiler_host::sync::ReentrancyGuard;
+use profiler_report::CudaLoss;
+
+use crate::cuda::loss;
 use crate::name::{self, Name};
 use crate::stats::GpuCall;
-use crate::sync::ReentrancyGuard;
 
 /// Counts a GPU time. Warns if the name turns out to be measured on the wrong stream.
 pub(super) fn count(name: &Name, call: &GpuCall) {

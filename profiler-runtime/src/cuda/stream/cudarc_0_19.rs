@@ -4,10 +4,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaStream};
+use profiler_cuda_sys::driver::RawContext;
+use profiler_report::internal::RawStream;
 
 use super::{IntoStream, KeepAlive, Stream, StreamHandles, StreamRef};
-use crate::cuda::ffi::driver::RawContext;
-use crate::stream_key::RawStream;
 
 fn handles_of(stream: &CudaStream) -> StreamHandles {
     StreamHandles {

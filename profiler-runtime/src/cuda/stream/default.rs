@@ -9,20 +9,13 @@
 //! A measured thread reads the default stream with one load. Any thread may have a scope open on it when another one is
 //! set, so it is never freed: see [`LeakedList`].
 
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use profiler_host::sync::ReentrancyGuard;
 
-use super::current::owned;
 use super::leaked_list::LeakedList;
-use super::{IntoStream, Stream};
-use crate::config::ImplicitStream;
-use crate::stream_key::RawStream;
-use crate::sync::ReentrancyGuard;
+use super::{IntoStream, Stream, owned};
 
 /// The default stream, and those that have been.
 static DEFAULT: LeakedList<Stream> = LeakedList::new();
-
-/// `PROFILER_CUDA_STREAM`, as an [`ImplicitStream`].
-static IMPLICIT: AtomicU8 = AtomicU8::new(ImplicitStream::None as u8);
 
 /// Makes a stream the default stream of the process. Returns the default stream before.
 ///
@@ -86,21 +79,4 @@ pub fn default_stream() -> Option<Stream> {
 #[inline]
 pub(crate) fn get() -> Option<&'static Stream> {
     DEFAULT.selected()
-}
-
-/// Stores `PROFILER_CUDA_STREAM`, before the driver is published to measured threads.
-pub(crate) fn set_implicit(stream: ImplicitStream) {
-    IMPLICIT.store(stream as u8, Relaxed);
-}
-
-/// Returns the default stream of the driver that `PROFILER_CUDA_STREAM` asks for.
-#[inline]
-pub(crate) fn implicit() -> Option<RawStream> {
-    const LEGACY: u8 = ImplicitStream::Legacy as u8;
-    const PER_THREAD: u8 = ImplicitStream::PerThread as u8;
-    match IMPLICIT.load(Relaxed) {
-        LEGACY => Some(RawStream::LEGACY),
-        PER_THREAD => Some(RawStream::PER_THREAD),
-        _ => None,
-    }
 }

@@ -2,8 +2,8 @@
 
 use std::ptr;
 
-use crate::sync::primitive::atomic::Ordering::{AcqRel, Acquire};
-use crate::sync::primitive::{AtomicPtr, const_unless_loom};
+use profiler_host::sync::primitive::atomic::Ordering::{AcqRel, Acquire};
+use profiler_host::sync::primitive::{AtomicPtr, const_unless_loom};
 
 /// Values of which one or none is selected. A value is never freed once it has been selected.
 ///
@@ -153,7 +153,7 @@ mod loom_tests {
     use loom::thread;
 
     use super::*;
-    use crate::sync::primitive::{Arc, UnsafeCell};
+    use profiler_host::sync::primitive::{Arc, UnsafeCell};
 
     /// A value whose accesses loom checks for data races.
     struct Value(UnsafeCell<u32>);

@@ -1,11 +1,9 @@
-//! Streams: what a user names, and which one a scope is measured on.
+//! Streams: what a user names, and the default stream of the process.
 
 #[cfg(all(feature = "cudarc-0_19", not(target_family = "wasm")))]
 mod cudarc_0_19;
-pub(crate) mod current;
 pub(crate) mod default;
 mod leaked_list;
-pub(crate) mod target;
 
 use std::ffi::c_void;
 use std::fmt;
@@ -13,12 +11,13 @@ use std::marker::PhantomData;
 #[cfg(all(feature = "cudarc-0_19", not(target_family = "wasm")))]
 use std::sync::Arc;
 
+use profiler_cuda_sys::driver::{Driver, Failed, RawContext};
+
 use crate::cuda::context;
 use crate::cuda::ffi::EventApi;
-use crate::cuda::ffi::code::Failed;
-use crate::cuda::ffi::driver::{Driver, RawContext};
 use crate::cuda::ffi::library::{DiscoveryReason, find};
-use crate::stream_key::RawStream;
+use crate::switch;
+use profiler_report::internal::RawStream;
 
 /// A stream that GPU time is taken on. It keeps the stream alive while it exists.
 ///
@@ -124,6 +123,20 @@ fn retried_in_any_context<T>(
         Some(context) => driver.retried_in(context.raw, call),
         None => call(),
     }
+}
+
+/// Converts a stream that is to become current or the default; `None` if the crate is built without measurements.
+pub(super) fn owned(stream: impl IntoStream<'static>) -> Option<Stream> {
+    if switch::NEVER_MEASURES {
+        return None;
+    }
+    let stream = stream.into_stream().stream;
+    // A stream is a reason to load the driver, but not while measuring is off. The stream is kept even then, since
+    // measuring may be turned on.
+    if !switch::is_off(switch::load()) {
+        find(DiscoveryReason::ExplicitRequest);
+    }
+    Some(stream)
 }
 
 impl fmt::Debug for KeepAlive {

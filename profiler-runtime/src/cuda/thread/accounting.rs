@@ -1,12 +1,14 @@
 //! The account of a scope at its end: what did not reach the resolver is counted, with its reason.
 
+use profiler_host::diagnostics::user_code;
+use profiler_report::{CudaLoss, DropReason};
+
 use super::state;
 use crate::cuda::ffi::library;
-use crate::cuda::loss::{self, CudaLoss};
+use crate::cuda::loss;
 use crate::cuda::resolver;
-use crate::diagnostics::user_code;
-use crate::diagnostics::{DropReason, count_dropped, note_full_ring};
-use crate::log::LogRequest;
+use crate::log_record::LogRequest;
+use crate::losses::{count_dropped, note_full_ring};
 use crate::stats::StatCell;
 
 /// The destination of a measurement at the end of its scope.

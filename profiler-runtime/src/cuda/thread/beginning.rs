@@ -2,24 +2,24 @@
 
 use std::num::NonZero;
 
+use profiler_cuda_sys::driver::{Code, Driver, Fault};
+use profiler_host::sync::ReentrancyGuard;
+use profiler_report::CudaLoss;
+use profiler_report::internal::RawStream;
+
 use super::context_cache::ContextCache;
 use super::record_times;
 use super::recording::{enter_own_context, is_graph, loss_of, loss_of_faults, record};
-use super::scope::{GpuOptions, Mode, OpenGpuScope, StreamOwnership, TaskGpuScope};
+use super::scope::{
+    CostSampling, GpuOptions, Mode, NewScope, OpenGpuScope, StreamOwnership, TaskGpuScope,
+};
 use super::state::{self, GpuThread};
+use super::target::{NamedBy, Target, target};
 use crate::clock::now;
 use crate::cuda::context::Context;
 use crate::cuda::context::measurement::{Enclosing, GpuMeasurement, ScopeRef};
-use crate::cuda::ffi::EventApi;
-use crate::cuda::ffi::code::{Code, Fault};
-use crate::cuda::ffi::driver::Driver;
-use crate::cuda::ffi::library;
-use crate::cuda::health;
-use crate::cuda::loss::CudaLoss;
+use crate::cuda::ffi::{EventApi, library, refusals};
 use crate::cuda::resolver;
-use crate::cuda::stream::target::{NamedBy, Target, target};
-use crate::stream_key::RawStream;
-use crate::sync::ReentrancyGuard;
 
 /// The GPU part of a scope that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(crate) enum Begun {
 }
 
 /// Opens the GPU part of a scope with options on this thread, and takes the stream, unless it returns without one.
-// Inlined, as the next one, so that each is compiled by itself.
+// Inlined, as is `begin_plain`, so that each caller has a copy of `begin` for its own kind of options.
 #[inline(always)]
 pub(crate) fn begin_with(serial: u64, name: u32, options: &mut GpuOptions) -> Begun {
     begin(serial, name, Some(options))
@@ -58,15 +58,17 @@ fn begin(serial: u64, name: u32, options: Option<&mut GpuOptions>) -> Begun {
     let Some(mut thread) = (unsafe { state::borrow() }) else {
         return Begun::NoContext;
     };
-    if thread.is_sampled() {
+    if thread.sampling() == CostSampling::On {
         return begin_sampled(&mut thread, driver, serial, name, options);
     }
-    let opened = open_scope(&mut thread, driver, serial, name, options, false, false);
+    let new = NewScope::new(serial, name);
+    let opened = open_scope(&mut thread, driver, new, options, CostSampling::Off);
     opened.err().unwrap_or(Begun::Opened)
 }
 
-/// Opens a scope in which the profiler's own cost is measured. A copy of [`open_scope`] out of line, so that the usual one
-/// does not keep the results of the clock.
+/// Opens a scope in which the profiler's own cost is sampled.
+// Has a copy of `open_scope` of its own, out of line, so that the usual copy keeps no readings of the clock. Takes the serial
+// and the name apart: a `NewScope` would be packed into registers before each call of `begin`, sampled or not.
 #[cold]
 #[inline(never)]
 fn begin_sampled(
@@ -76,8 +78,9 @@ fn begin_sampled(
     name: u32,
     options: Option<&mut GpuOptions>,
 ) -> Begun {
+    let new = NewScope::new(serial, name);
     let begun = now();
-    let opened = open_scope(thread, driver, serial, name, options, false, true);
+    let opened = open_scope(thread, driver, new, options, CostSampling::On);
     if let (Ok(()), Some(opened)) = (opened, thread.stack.innermost()) {
         opened.cost = NonZero::new(now().saturating_sub(begun));
     }
@@ -95,7 +98,7 @@ pub(crate) fn begin_task(
 ) -> Result<TaskGpuScope, Begun> {
     let driver = library::driver().ok_or(Begun::NoContext)?;
     let begun = state::with(|thread| {
-        open(thread, driver, 0, name, options, true)?;
+        open(thread, driver, NewScope::of_future(name), options)?;
         let mut opened = thread.stack.pop_innermost().ok_or(Begun::NoContext)?;
         // The future may end on another thread, which does not keep this thread's current stream.
         if opened.is_on_current_stream()
@@ -114,29 +117,29 @@ pub(crate) fn begin_task(
 pub(super) fn open(
     thread: &mut GpuThread,
     driver: &impl EventApi,
-    serial: u64,
-    name: u32,
+    new: NewScope,
     options: Option<&mut GpuOptions>,
-    is_future: bool,
 ) -> Result<(), Begun> {
-    let is_sampled = thread.is_sampled();
-    open_scope(thread, driver, serial, name, options, is_future, is_sampled)
+    let sampling = thread.sampling();
+    open_scope(thread, driver, new, options, sampling)
 }
 
 /// [`open`], inlined.
-// Not inlined in debug builds, where a frame holds all that is inlined, so that a sampled scope would have two copies of this
-// on a stack that may be small.
+// Not inlined in debug builds, where each copy takes space in the frame of its caller, on a stack that may be small.
 #[cfg_attr(debug_assertions, inline(never))]
 #[cfg_attr(not(debug_assertions), inline(always))]
 fn open_scope(
     thread: &mut GpuThread,
     driver: &impl EventApi,
-    serial: u64,
-    name: u32,
+    new: NewScope,
     options: Option<&mut GpuOptions>,
-    is_future: bool,
-    is_sampled: bool,
+    sampling: CostSampling,
 ) -> Result<(), Begun> {
+    let NewScope {
+        serial,
+        name,
+        is_future,
+    } = new;
     let (explicit, mode) = match options {
         Some(options) => (Some(&mut options.stream), options.mode),
         None => (None, Mode::Later),
@@ -166,7 +169,7 @@ fn open_scope(
         return Ok(());
     };
     let context = cache.context;
-    let outcome = record_begin(cache, driver, target, mode, is_sampled);
+    let outcome = record_begin(cache, driver, target, mode, sampling);
     let (mut measurement, has_begun) = match outcome {
         Ok(measurement) => (measurement, true),
         Err(loss) => (without_events(thread, loss), false),
@@ -177,8 +180,8 @@ fn open_scope(
         name,
         has_begun,
     };
-    // The line that this writes is needed at the end of the scope too. The resolver's core last wrote it, and the transfer
-    // overlaps the call.
+    // Writes a cache line that the end of the scope needs too. The resolver's core last wrote it, and its transfer overlaps the
+    // measured call.
     measurement.begin(scope, target.named_by.is_fallback());
     if !thread.stack.is_empty() || measurement.has_enclosing() {
         thread.stack.enclose(&mut measurement, is_future);
@@ -209,11 +212,11 @@ fn without_events(thread: &mut GpuThread, loss: CudaLoss) -> Box<GpuMeasurement>
 #[inline(never)]
 fn without_context(thread: &mut GpuThread, driver: &impl EventApi, code: Code) -> CudaLoss {
     if code.fault() == Fault::NotPermitted {
-        health::warn_of_host_function();
+        refusals::warn_of_host_function();
         thread.backoff.extend();
         return CudaLoss::HostFunction;
     }
-    health::warn_of_refused_call(driver, "cuCtxGetCurrent", code);
+    refusals::warn_of_refused_call(driver, "cuCtxGetCurrent", code);
     CudaLoss::DriverRefused
 }
 
@@ -238,7 +241,7 @@ fn record_begin(
     driver: &impl EventApi,
     target: Target,
     mode: Mode,
-    is_sampled: bool,
+    sampling: CostSampling,
 ) -> Result<Box<GpuMeasurement>, CudaLoss> {
     let context = cache.context;
     // Before a pair is taken, and its epoch compared: see `Epoch`.
@@ -252,9 +255,9 @@ fn record_begin(
     let stream = target.handles.stream;
     if stream.is_default() {
         let is_implicit = target.named_by.is_implicit();
-        return record_on_default_stream(cache, driver, (stream, is_implicit), mode, is_sampled);
+        return record_on_default_stream(cache, driver, (stream, is_implicit), mode, sampling);
     }
-    record_in_context(cache, driver, stream, mode, is_sampled)
+    record_in_context(cache, driver, stream, mode, sampling)
 }
 
 /// [`record_in_context`] on a default stream, which is that of the context that is current.
@@ -264,10 +267,10 @@ fn record_on_default_stream(
     driver: &impl EventApi,
     (stream, is_implicit): (RawStream, bool),
     mode: Mode,
-    is_sampled: bool,
+    sampling: CostSampling,
 ) -> Result<Box<GpuMeasurement>, CudaLoss> {
     let before = enter_own_context(driver, cache.context, is_implicit)?;
-    let recorded = record_in_context(cache, driver, stream, mode, is_sampled);
+    let recorded = record_in_context(cache, driver, stream, mode, sampling);
     driver.leave_context(before);
     recorded
 }
@@ -278,7 +281,7 @@ fn record_in_context(
     driver: &impl EventApi,
     stream: RawStream,
     mode: Mode,
-    is_sampled: bool,
+    sampling: CostSampling,
 ) -> Result<Box<GpuMeasurement>, CudaLoss> {
     let context = cache.context;
     let measurement = if is_graph(driver, context, stream, mode)? {
@@ -287,7 +290,7 @@ fn record_in_context(
         cache.take(driver)?
     };
     let pair = measurement.pair.as_ref().ok_or(CudaLoss::PoolEmpty)?;
-    let begun = record_times::begin(is_sampled);
+    let begun = record_times::begin(sampling);
     let recorded = record(driver, context, pair.begin, stream, pair.is_graph);
     record_times::end(begun);
     match recorded {

@@ -2,13 +2,14 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use profiler_report::CudaLoss;
+
 use super::recording::loss_of;
 use crate::cuda::context::Context;
 use crate::cuda::context::measurement::GpuMeasurement;
 use crate::cuda::context::pairs::Magazine;
 use crate::cuda::context::pool::MAGAZINE_SIZE;
 use crate::cuda::ffi::EventApi;
-use crate::cuda::loss::CudaLoss;
 use crate::cuda::resolver;
 
 /// A context that the thread has used, and the free pairs that it has for it.

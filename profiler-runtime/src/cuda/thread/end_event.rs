@@ -1,20 +1,21 @@
 //! The second event of a pair, which is recorded when its scope ends.
 
+use profiler_report::CudaLoss;
+use profiler_report::internal::{RawStream, StreamKey};
+
 use super::record_times;
 use super::recording::{enter_own_context, is_graph, loss_of_faults, record};
-use super::scope::Mode;
+use super::scope::{CostSampling, Mode};
 use crate::cuda::context::measurement::Pair;
 use crate::cuda::ffi::EventApi;
-use crate::cuda::loss::CudaLoss;
 use crate::cuda::resolver;
-use crate::stream_key::{RawStream, StreamKey};
 
 /// Records the second event of a pair.
 ///
 /// # Errors
 ///
 /// Returns why the scope has no GPU time if the event cannot be recorded.
-// Not one value of these arguments: it would be built in memory for `record_specially`, also on the usual path.
+// Takes each value as an argument: a struct of them would be built in memory for `record_specially`, also on the usual path.
 #[inline(always)]
 pub(super) fn record_end(
     number: u32,
@@ -22,7 +23,7 @@ pub(super) fn record_end(
     pair: &Pair,
     (stream_key, is_implicit): (&StreamKey, bool),
     mode: Mode,
-    is_sampled: bool,
+    sampling: CostSampling,
 ) -> Result<(), CudaLoss> {
     let (context, stream) = (pair.context, stream_key.stream);
     if !context.is_sound() || pair.epoch != context.epoch() {
@@ -30,10 +31,10 @@ pub(super) fn record_end(
     }
     if stream.is_default() || pair.is_graph {
         let named = (stream_key, is_implicit);
-        return record_specially(number, driver, pair, named, mode, is_sampled);
+        return record_specially(number, driver, pair, named, mode, sampling);
     }
     check_epoch(driver, pair)?;
-    let begun = record_times::begin(is_sampled);
+    let begun = record_times::begin(sampling);
     let recorded = record(driver, context, pair.end, stream, false);
     record_times::end(begun);
     recorded?;
@@ -52,7 +53,7 @@ fn record_specially(
     pair: &Pair,
     (stream_key, is_implicit): (&StreamKey, bool),
     mode: Mode,
-    is_sampled: bool,
+    sampling: CostSampling,
 ) -> Result<(), CudaLoss> {
     let (context, stream) = (pair.context, stream_key.stream);
     if stream.is_per_thread() && number != stream_key.thread {
@@ -68,7 +69,7 @@ fn record_specially(
     } else {
         None
     };
-    let recorded = record_in_own_context(driver, pair, stream, mode, is_sampled);
+    let recorded = record_in_own_context(driver, pair, stream, mode, sampling);
     driver.leave_context(before);
     recorded
 }
@@ -95,7 +96,7 @@ fn record_in_own_context(
     pair: &Pair,
     stream: RawStream,
     mode: Mode,
-    is_sampled: bool,
+    sampling: CostSampling,
 ) -> Result<(), CudaLoss> {
     // Recording in the legacy default stream would invalidate captures of blocking streams, and the event of a graph
     // can be recorded in a capture only.
@@ -103,11 +104,11 @@ fn record_in_own_context(
     if checks_first {
         check_capture(driver, pair, stream, mode)?;
     }
-    let begun = record_times::begin(is_sampled);
+    let begun = record_times::begin(sampling);
     let recorded = record(driver, pair.context, pair.end, stream, pair.is_graph);
     record_times::end(begun);
     recorded?;
-    // See `record_end` for why it is checked last otherwise.
+    // Otherwise it is checked last: another thread may begin a capture between a check and the record.
     if checks_first {
         Ok(())
     } else {

@@ -3,29 +3,47 @@
 use std::mem::{self, ManuallyDrop};
 use std::num::NonZero;
 
+use profiler_cuda_sys::driver::Driver;
+use profiler_host::diagnostics::catch_own_panic;
+use profiler_host::sync::ring::Producer;
+use profiler_report::CudaLoss;
+
 use super::accounting::{Sent, account, account_for};
 use super::end_event::record_end;
-use super::ring;
-use super::scope::{Mode, OpenGpuScope, StreamOwnership};
+use super::scope::{CostSampling, Mode, OpenGpuScope, StreamOwnership};
 use super::state::{self, GpuThread};
 use super::synchronous;
 use crate::clock::now;
 use crate::cuda::context::measurement::{CpuSpan, Enclosing, GpuMeasurement};
 use crate::cuda::ffi::EventApi;
-use crate::cuda::ffi::driver::Driver;
 use crate::cuda::ffi::library;
-use crate::cuda::loss::CudaLoss;
-use crate::diagnostics::catch_own_panic;
+use crate::cuda::resolver::{self, rings};
 use crate::local::callers::CountedCall;
-use crate::log::LogRequest;
+use crate::log_record::LogRequest;
 use crate::own_cost;
 use crate::stats::StatCell;
 
 /// A measurement that is complete, or that must wait for the device first.
-type Closed = Result<Sent, Box<GpuMeasurement>>;
+type EndOutcome = Result<Sent, Box<GpuMeasurement>>;
 
-/// The request of a call that may be logged: `None` if it is not, in which case the compiler leaves out what is done with it.
-type MaybeLog<'a> = Option<&'a mut Option<LogRequest>>;
+/// Who has the request of the call that ends.
+// With `Nobody`, which is a constant where it is used, the compiler leaves out all that is done with a request.
+enum LogOwner<'a> {
+    /// The call is not logged.
+    Nobody,
+    /// The caller, until the request is taken; it drops one that is left. `None` if the call is not logged.
+    Caller(&'a mut Option<LogRequest>),
+}
+
+impl LogOwner<'_> {
+    #[inline(always)]
+    fn reborrow(&mut self) -> LogOwner<'_> {
+        match self {
+            Self::Nobody => LogOwner::Nobody,
+            Self::Caller(log) => LogOwner::Caller(log),
+        }
+    }
+}
 
 /// Ends the GPU part of a scope of this thread.
 pub(crate) fn end(
@@ -34,11 +52,13 @@ pub(crate) fn end(
     cell: Option<&'static StatCell>,
     log: Option<LogRequest>,
 ) {
-    account(cell, log, |log| end_scope(serial, span, Some(log)));
+    account(cell, log, |log| {
+        end_scope(serial, span, LogOwner::Caller(log))
+    });
 }
 
 /// Ends the GPU part of a scope of this thread that is not logged. `end` and `elapsed` are its times.
-// All in one function, with arguments in registers.
+// Inlines all of it, and has its arguments in registers.
 #[inline(never)]
 pub(crate) fn end_unlogged(
     serial: u64,
@@ -53,7 +73,7 @@ pub(crate) fn end_unlogged(
             outermost,
             call: CountedCall::NONE,
         };
-        let sent = end_scope(serial, span, None);
+        let sent = end_scope(serial, span, LogOwner::Nobody);
         if sent != Sent::ToResolver {
             account_for(Some(cell), None, sent);
         }
@@ -82,7 +102,7 @@ pub(crate) fn end_without_context(
 
 #[cfg_attr(debug_assertions, inline(never))]
 #[cfg_attr(not(debug_assertions), inline(always))]
-fn end_scope(serial: u64, span: CpuSpan, mut log: MaybeLog<'_>) -> Sent {
+fn end_scope(serial: u64, span: CpuSpan, mut log: LogOwner<'_>) -> Sent {
     // Dropped after the thread's state is released: the destructor of a stream may call the driver.
     let mut owner = StreamOwnership::Borrowed;
     let Some(driver) = library::driver() else {
@@ -98,10 +118,10 @@ fn end_scope(serial: u64, span: CpuSpan, mut log: MaybeLog<'_>) -> Sent {
             return Sent::Nothing;
         };
         opened.set_span(span);
-        let (cost, owner, log) = (opened.cost, &mut owner, log.as_deref_mut());
+        let (cost, owner, log) = (opened.cost, &mut owner, log.reborrow());
         let closed = match cost {
             Some(_) => end_sampled(&mut thread, opened, driver, owner, log),
-            None => end_taken(&mut thread, opened, driver, owner, log, false),
+            None => end_taken(&mut thread, opened, driver, owner, log, CostSampling::Off),
         };
         match closed {
             Ok(sent) => return sent,
@@ -111,8 +131,8 @@ fn end_scope(serial: u64, span: CpuSpan, mut log: MaybeLog<'_>) -> Sent {
     wait_and_send(driver, measurement, log)
 }
 
-/// Ends a scope whose opening was sampled, and counts what measuring it has cost. A copy of [`end_taken`] out of line, so
-/// that the usual one does not keep the results of the clock.
+/// Ends a scope whose opening was sampled, and counts what measuring it has cost.
+// Has a copy of `end_taken` of its own, out of line, so that the usual copy keeps no readings of the clock.
 #[cold]
 #[inline(never)]
 fn end_sampled(
@@ -120,12 +140,12 @@ fn end_sampled(
     opened: OpenGpuScope,
     driver: &Driver,
     owner: &mut StreamOwnership,
-    log: MaybeLog<'_>,
-) -> Closed {
+    log: LogOwner<'_>,
+) -> EndOutcome {
     let cost = opened.cost.map_or(0, NonZero::get);
     let begun = now().saturating_sub(cost);
-    let closed = end_taken(thread, opened, driver, owner, log, true);
-    // The call that waits for the device has asked for that, so it is no cost of measuring.
+    let closed = end_taken(thread, opened, driver, owner, log, CostSampling::On);
+    // A call that waits for the device has asked to: that time is no cost of measuring.
     if closed.is_ok() {
         own_cost::note_sample(now().saturating_sub(begun));
     }
@@ -134,7 +154,7 @@ fn end_sampled(
 
 /// Ends a scope that was taken out of this thread's stack. Returns its measurement if it must wait for the device. Moves what
 /// kept its stream alive to `owner`.
-// For why it is not inlined in debug builds, see `open_scope`.
+// Not inlined in debug builds, where each copy takes space in the frame of its caller, on a stack that may be small.
 #[cfg_attr(debug_assertions, inline(never))]
 #[cfg_attr(not(debug_assertions), inline(always))]
 fn end_taken(
@@ -142,11 +162,11 @@ fn end_taken(
     opened: OpenGpuScope,
     driver: &Driver,
     owner: &mut StreamOwnership,
-    log: MaybeLog<'_>,
-    is_sampled: bool,
-) -> Closed {
+    log: LogOwner<'_>,
+    sampling: CostSampling,
+) -> EndOutcome {
     let mode = opened.mode;
-    let measurement = close(opened, thread.number, driver, owner, is_sampled);
+    let measurement = close(opened, thread.number, driver, owner, sampling);
     if must_wait(mode, &measurement) {
         return Err(measurement);
     }
@@ -161,11 +181,20 @@ fn end_opened(mut opened: OpenGpuScope, span: CpuSpan, log: &mut Option<LogReque
     opened.set_span(span);
     let mut opened = Some(opened);
     let closed = state::with(|thread| {
-        let (opened, log) = (opened.take()?, Some(&mut *log));
-        Some(end_taken(thread, opened, driver, &mut owner, log, false))
+        let (opened, log) = (opened.take()?, LogOwner::Caller(&mut *log));
+        Some(end_taken(
+            thread,
+            opened,
+            driver,
+            &mut owner,
+            log,
+            CostSampling::Off,
+        ))
     });
     if let Some(closed) = closed.flatten() {
-        return closed.unwrap_or_else(|measurement| wait_and_send(driver, measurement, Some(log)));
+        return closed.unwrap_or_else(|measurement| {
+            wait_and_send(driver, measurement, LogOwner::Caller(log))
+        });
     }
     // The thread is ending, and its ring is gone.
     if let Some(opened) = opened {
@@ -181,7 +210,7 @@ fn send_without_context(name: u32, span: CpuSpan, log: &mut Option<LogRequest>) 
         measurement.begin(scope, false);
         measurement.set_enclosing(&Enclosing::NONE);
         measurement.span = span;
-        send(thread, measurement, Some(log))
+        send(thread, measurement, LogOwner::Caller(log))
     });
     sent.unwrap_or(Sent::Rejected)
 }
@@ -193,7 +222,7 @@ pub(super) fn close(
     number: u32,
     driver: &impl EventApi,
     owner: &mut StreamOwnership,
-    is_sampled: bool,
+    sampling: CostSampling,
 ) -> Box<GpuMeasurement> {
     let OpenGpuScope {
         mut measurement,
@@ -202,12 +231,12 @@ pub(super) fn close(
         ownership,
         ..
     } = opened;
-    // It owned nothing, so there is nothing to drop. To find that out would take some instructions.
+    // `owner` had nothing to drop before; without this, the compiler would check for that.
     let _nothing = ManuallyDrop::new(mem::replace(owner, ownership));
     if let Some(pair) = &measurement.pair {
         let stream_key = &measurement.scope.stream_key;
         let named = (stream_key, named_by.is_implicit());
-        let ended = record_end(number, driver, pair, named, mode, is_sampled);
+        let ended = record_end(number, driver, pair, named, mode, sampling);
         measurement.set_loss(ended.err());
     }
     measurement
@@ -224,23 +253,58 @@ pub(super) fn must_wait(mode: Mode, measurement: &GpuMeasurement) -> bool {
 fn send(
     thread: &mut GpuThread,
     mut measurement: Box<GpuMeasurement>,
-    mut log: MaybeLog<'_>,
+    mut log: LogOwner<'_>,
 ) -> Sent {
-    if let Some(log) = &mut log
+    if let LogOwner::Caller(log) = &mut log
         && log.is_some()
     {
         measurement.log = log.take();
     }
-    match ring::push(thread, measurement) {
+    match push(thread, measurement) {
         Ok(()) => Sent::ToResolver,
         Err(measurement) => take_back(measurement, log),
     }
 }
 
+/// Sends a measurement to the resolver.
+///
+/// # Errors
+///
+/// Returns the measurement if the thread's ring is full or could not be created.
+#[inline(always)]
+fn push(
+    thread: &mut GpuThread,
+    measurement: Box<GpuMeasurement>,
+) -> Result<(), Box<GpuMeasurement>> {
+    let ring = match &mut thread.ring {
+        Some(ring) => ring,
+        empty => match rings::create() {
+            Some(created) => empty.insert(created),
+            None => return Err(measurement),
+        },
+    };
+    ring.push_early_from(measurement, |measurement| measurement)
+        .or_else(|measurement| push_late(ring, measurement))
+}
+
+/// [`push`] if half of the ring is waiting.
 #[cold]
 #[inline(never)]
-fn take_back(mut measurement: Box<GpuMeasurement>, log: MaybeLog<'_>) -> Sent {
-    if let Some(log) = log {
+fn push_late(
+    ring: &mut Producer<Box<GpuMeasurement>>,
+    measurement: Box<GpuMeasurement>,
+) -> Result<(), Box<GpuMeasurement>> {
+    let pushed = ring.push(measurement);
+    if pushed.is_err() || ring.is_half_full() {
+        resolver::wake();
+    }
+    pushed
+}
+
+#[cold]
+#[inline(never)]
+fn take_back(mut measurement: Box<GpuMeasurement>, log: LogOwner<'_>) -> Sent {
+    if let LogOwner::Caller(log) = log {
         *log = measurement.log.take();
     }
     measurement.give_back();
@@ -250,9 +314,12 @@ fn take_back(mut measurement: Box<GpuMeasurement>, log: MaybeLog<'_>) -> Sent {
 /// Waits for the device and calls the logger, with the thread's state released. Then sends the measurement.
 #[cold]
 #[inline(never)]
-fn wait_and_send(driver: &Driver, mut measurement: Box<GpuMeasurement>, log: MaybeLog<'_>) -> Sent {
+fn wait_and_send(driver: &Driver, mut measurement: Box<GpuMeasurement>, log: LogOwner<'_>) -> Sent {
     let mut none = None;
-    let log = log.unwrap_or(&mut none);
+    let log = match log {
+        LogOwner::Nobody => &mut none,
+        LogOwner::Caller(log) => log,
+    };
     let wants_log = log.is_some();
     if let Some(pair) = measurement.pair {
         let waited = synchronous::log_now(driver, &measurement, pair, log);
@@ -260,7 +327,8 @@ fn wait_and_send(driver: &Driver, mut measurement: Box<GpuMeasurement>, log: May
     }
     let is_logged = wants_log && log.is_none();
     let mut measurement = Some(measurement);
-    let sent = state::with(|thread| Some(send(thread, measurement.take()?, Some(log)))).flatten();
+    let sent = state::with(|thread| Some(send(thread, measurement.take()?, LogOwner::Caller(log))))
+        .flatten();
     let sent = sent.unwrap_or_else(|| {
         measurement.into_iter().for_each(GpuMeasurement::give_back);
         Sent::Rejected

@@ -11,15 +11,16 @@ mod backoff;
 pub(crate) mod beginning;
 mod context_cache;
 mod context_seen;
+pub(crate) mod current_stream;
 mod end_event;
 pub(crate) mod ending;
 pub(crate) mod record_times;
 mod recording;
-pub(crate) mod ring;
 pub(crate) mod scope;
 mod stack;
 pub(crate) mod state;
 mod synchronous;
+mod target;
 #[cfg(test)]
 mod tests;
 pub(crate) mod unmeasured;

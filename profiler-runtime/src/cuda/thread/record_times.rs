@@ -6,6 +6,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use profiler_report::RecordTimes;
+
+use super::scope::CostSampling;
 use crate::clock::{clock, now};
 
 /// A record that takes longer, in nanoseconds, is counted as long. It usually takes one to three microseconds.
@@ -16,26 +19,11 @@ static LONG: AtomicU64 = AtomicU64::new(0);
 /// The longest record, in ticks.
 static LONGEST: AtomicU64 = AtomicU64::new(0);
 
-/// How long records of events took. One GPU scope in 64 is timed, on each thread.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default))]
-#[non_exhaustive]
-pub struct RecordTimes {
-    /// How many records were timed.
-    pub timed: u64,
-    /// How many of these took longer than 100 µs. Either the driver's launch queue was full, and the record waited for
-    /// a slot as the program's launches do; or the system suspended the thread during the call.
-    pub long: u64,
-    /// The duration of the longest, in nanoseconds.
-    pub longest_ns: f64,
-}
-
 /// Returns the time before a record, for [`end`], if the scope is sampled.
-// Two functions, and none with a closure for the record, which the compiler does not always inline.
+// Two functions, and not one that takes the record as a closure, which the compiler does not always inline.
 #[inline(always)]
-pub(crate) fn begin(is_sampled: bool) -> Option<u64> {
-    is_sampled.then(now)
+pub(super) fn begin(sampling: CostSampling) -> Option<u64> {
+    (sampling == CostSampling::On).then(now)
 }
 
 /// Measures the duration of a record that began at a time from [`begin`].
@@ -61,5 +49,6 @@ pub(crate) fn times() -> RecordTimes {
         timed: TIMED.load(Relaxed),
         long: LONG.load(Relaxed),
         longest_ns: clock().nanoseconds(LONGEST.load(Relaxed) as f64),
+        non_exhaustive: (),
     }
 }

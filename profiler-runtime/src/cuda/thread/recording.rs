@@ -1,13 +1,13 @@
 //! Recording an event: what both ends of a scope have in common.
 
+use profiler_cuda_sys::driver::{Code, Event, Failed, Fault, RawContext};
+use profiler_report::CudaLoss;
+use profiler_report::internal::RawStream;
+
 use super::scope::Mode;
 use crate::cuda::context::Context;
-use crate::cuda::ffi::code::{Code, Failed, Fault};
-use crate::cuda::ffi::driver::{Event, RawContext};
 use crate::cuda::ffi::{Capturing, EventApi};
-use crate::cuda::loss::CudaLoss;
 use crate::cuda::resolver;
-use crate::stream_key::RawStream;
 
 /// Makes the context of a default stream current if the stream was named: its handle means the default stream of whichever
 /// context is current. An implicit default stream is that of the current context already. Returns what

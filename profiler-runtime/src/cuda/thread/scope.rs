@@ -3,11 +3,12 @@
 use std::mem::ManuallyDrop;
 use std::num::NonZero;
 
+use profiler_report::CudaLoss;
+
 use super::state;
+use super::target::NamedBy;
 use crate::cuda::context::measurement::{CpuSpan, GpuMeasurement, ScopeRef, StartEvent};
-use crate::cuda::loss::CudaLoss;
 use crate::cuda::resolver::totals;
-use crate::cuda::stream::target::NamedBy;
 use crate::cuda::stream::{KeepAlive, Stream, StreamRef};
 
 /// The GPU options of a call.
@@ -28,6 +29,41 @@ impl GpuOptions {
             mode: Mode::Later,
         }
     }
+}
+
+/// A scope that is about to open.
+#[derive(Clone, Copy)]
+pub(super) struct NewScope {
+    pub(super) serial: u64,
+    /// The id of the name.
+    pub(super) name: u32,
+    pub(super) is_future: bool,
+}
+
+impl NewScope {
+    #[inline(always)]
+    pub(super) const fn new(serial: u64, name: u32) -> Self {
+        Self {
+            serial,
+            name,
+            is_future: false,
+        }
+    }
+
+    /// Returns the scope of a future, which no thread finds by its serial.
+    pub(super) const fn of_future(name: u32) -> Self {
+        Self {
+            is_future: true,
+            ..Self::new(0, name)
+        }
+    }
+}
+
+/// Whether the profiler's own cost is sampled in a scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CostSampling {
+    On,
+    Off,
 }
 
 /// How a scope's events are read.
@@ -74,7 +110,7 @@ impl OpenGpuScope {
     /// Stores the scope's time on the CPU, when it has ended.
     #[inline(always)]
     pub(super) fn set_span(&mut self, span: CpuSpan) {
-        // One by one, so that they need not be in memory before.
+        // Field by field, so that the span stays in registers until it is stored.
         let stored = &mut self.measurement.span;
         stored.end = span.end;
         stored.elapsed = span.elapsed;
@@ -98,8 +134,8 @@ pub(crate) fn abandon(opened: OpenGpuScope) {
     abandon_measurement(opened.measurement);
 }
 
-/// [`abandon`] for a case that cannot occur. It leaks what keeps the stream alive.
-// So the compiler need not have the scope in memory, where it could be dropped.
+/// [`abandon`] for a case that cannot occur. Leaks what keeps the stream alive, so that the compiler need not keep the scope
+/// in memory in order to drop it.
 #[inline(always)]
 pub(super) fn abandon_without_owner(opened: OpenGpuScope) {
     let _leaked = ManuallyDrop::new(opened.ownership);

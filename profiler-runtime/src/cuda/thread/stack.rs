@@ -2,11 +2,12 @@
 
 use std::num::NonZero;
 
+use profiler_host::sync::ReentrancyGuard;
+use profiler_report::internal::{RawStream, StreamKey};
+
 use super::scope::{OpenGpuScope, StreamOwnership, TaskGpuScope, abandon, abandon_without_owner};
 use crate::cuda::context::measurement::{Enclosing, GpuMeasurement, ScopeRef, StartEvent};
 use crate::cuda::stream::Stream;
-use crate::stream_key::{RawStream, StreamKey};
-use crate::sync::ReentrancyGuard;
 
 /// The most displaced scopes. The oldest one more is abandoned.
 const MAX_DISPLACED: usize = 64;
@@ -21,12 +22,12 @@ const MAX_OPEN: usize = 4096;
 /// serial number.
 #[derive(Debug)]
 pub(super) struct ScopeStack {
-    frames: Vec<Frame>,
-    displaced: Vec<Frame>,
+    frames: Vec<GpuFrame>,
+    displaced: Vec<GpuFrame>,
 }
 
 #[derive(Debug)]
-enum Frame {
+enum GpuFrame {
     /// A scope that is open on this thread.
     Scope { serial: u64, opened: OpenGpuScope },
     /// A future that is being polled. The future keeps its open scope.
@@ -36,7 +37,7 @@ enum Frame {
     },
 }
 
-impl Frame {
+impl GpuFrame {
     #[inline]
     fn is_scope(&self, number: u64) -> bool {
         matches!(self, Self::Scope { serial, .. } if *serial == number)
@@ -123,7 +124,7 @@ impl ScopeStack {
         let Some(free) = self.frames.spare_capacity_mut().first_mut() else {
             return abandon_without_owner(opened);
         };
-        free.write(Frame::Scope { serial, opened });
+        free.write(GpuFrame::Scope { serial, opened });
         // SAFETY: there is a free place behind the last frame, which has just been written.
         unsafe { self.frames.set_len(self.frames.len() + 1) };
     }
@@ -148,7 +149,7 @@ impl ScopeStack {
     /// Returns the innermost scope.
     pub(super) fn innermost(&mut self) -> Option<&mut OpenGpuScope> {
         match self.frames.last_mut() {
-            Some(Frame::Scope { opened, .. }) => Some(opened),
+            Some(GpuFrame::Scope { opened, .. }) => Some(opened),
             _ => None,
         }
     }
@@ -165,16 +166,17 @@ impl ScopeStack {
     /// its scope has no GPU time.
     #[cold]
     fn abandon_older_half(&mut self) {
-        let is_scope = |frame: &mut Frame| matches!(frame, Frame::Scope { .. });
+        let is_scope = |frame: &mut GpuFrame| matches!(frame, GpuFrame::Scope { .. });
         let old = self.frames.extract_if(..MAX_OPEN / 2, is_scope);
-        old.filter_map(Frame::into_opened).for_each(abandon);
+        old.filter_map(GpuFrame::into_opened).for_each(abandon);
     }
 
     /// Takes the scope with a serial number out, after making it the innermost one. Scopes inside it are displaced: they
     /// may still end, but no later scope is inside them.
     #[inline(always)]
     pub(super) fn take(&mut self, serial: u64) -> Option<OpenGpuScope> {
-        if let Some(Frame::Scope { opened, .. }) = self.frames.pop_if(|last| last.is_scope(serial))
+        if let Some(GpuFrame::Scope { opened, .. }) =
+            self.frames.pop_if(|last| last.is_scope(serial))
         {
             return Some(opened);
         }
@@ -185,7 +187,7 @@ impl ScopeStack {
     #[cold]
     #[inline(never)]
     fn make_innermost(&mut self, serial: u64) -> Option<()> {
-        let is_it = |frame: &Frame| frame.is_scope(serial);
+        let is_it = |frame: &GpuFrame| frame.is_scope(serial);
         if let Some(index) = self.frames.iter().rposition(is_it) {
             self.displace(index + 1);
         } else {
@@ -218,17 +220,18 @@ impl ScopeStack {
         let is_parent = |other: &ScopeRef| other.stream_key == scope.stream_key && other.has_begun;
         let mut frames = self.frames.iter_mut().rev();
         let parent = frames.find(|frame| is_parent(frame.scope()));
-        if let Some(Frame::Scope { opened, .. }) = parent {
+        if let Some(GpuFrame::Scope { opened, .. }) = parent {
             opened.has_futures = true;
         }
         self.reserve();
-        self.frames.push(Frame::Poll { scope, start });
+        self.frames.push(GpuFrame::Poll { scope, start });
         Some(scope.key)
     }
 
     /// Ends a poll. Scopes that were opened during the poll and are still open may end in a later poll.
     pub(super) fn pop_poll(&mut self, key: u64) {
-        let is_it = |frame: &Frame| matches!(frame, Frame::Poll { scope, .. } if scope.key == key);
+        let is_it =
+            |frame: &GpuFrame| matches!(frame, GpuFrame::Poll { scope, .. } if scope.key == key);
         if let Some(index) = self.frames.iter().rposition(is_it) {
             self.displace(index + 1);
             self.frames.truncate(index);
@@ -239,7 +242,7 @@ impl ScopeStack {
     fn displace(&mut self, from: usize) {
         let frames = self.frames.drain(from.min(self.frames.len())..);
         self.displaced
-            .extend(frames.filter(|frame| matches!(frame, Frame::Scope { .. })));
+            .extend(frames.filter(|frame| matches!(frame, GpuFrame::Scope { .. })));
         while self.displaced.len() > MAX_DISPLACED {
             let oldest = self.displaced.remove(0);
             oldest.into_opened().into_iter().for_each(abandon);
@@ -249,7 +252,7 @@ impl ScopeStack {
     /// Has the scopes on the thread's current stream own it, because it will not be current any more.
     pub(super) fn own_stream(&mut self, stream: &Stream) {
         for frame in self.frames.iter_mut().chain(&mut self.displaced) {
-            if let Frame::Scope { opened, .. } = frame
+            if let GpuFrame::Scope { opened, .. } = frame
                 && opened.is_on_current_stream()
             {
                 opened.ownership = StreamOwnership::owned(stream.clone());
@@ -262,7 +265,7 @@ impl ScopeStack {
         self.frames
             .drain(..)
             .chain(self.displaced.drain(..))
-            .filter_map(Frame::into_opened)
+            .filter_map(GpuFrame::into_opened)
             .for_each(abandon);
     }
 }
@@ -270,9 +273,10 @@ impl ScopeStack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cuda::loss::{self, CudaLoss};
-    use crate::cuda::stream::target::NamedBy;
-    use crate::stream_key::RawStream;
+    use crate::cuda::loss;
+    use crate::cuda::thread::target::NamedBy;
+    use profiler_report::CudaLoss;
+    use profiler_report::internal::RawStream;
 
     fn on_stream(thread: u32) -> StreamKey {
         StreamKey {
@@ -403,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_displaced_scope_that_ends_does_not_raise_the_bound() {
+    fn the_stack_stays_bounded_after_a_displaced_scope_has_ended() {
         let mut stack = ScopeStack::new();
         open(&mut stack, 1, 7);
         open(&mut stack, 2, 7);

@@ -4,23 +4,22 @@ use std::cell::{RefCell, RefMut};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use profiler_cuda_sys::driver::{Fault, RawContext};
+use profiler_host::diagnostics::catch_own_panic;
+use profiler_host::sync::ReentrancyGuard;
+use profiler_host::sync::ring::Producer;
+use profiler_report::internal::{RawStream, StreamKey};
+
 use super::backoff::HostFunctionBackoff;
 use super::context_cache::ContextCache;
 use super::context_seen::ContextSeen;
-use super::scope::TaskGpuScope;
+use super::scope::{CostSampling, TaskGpuScope};
 use super::stack::ScopeStack;
 use crate::cuda::context::measurement::{GpuMeasurement, ScopeRef};
 use crate::cuda::context::{self, Context};
 use crate::cuda::ffi::EventApi;
-use crate::cuda::ffi::code::Fault;
-use crate::cuda::ffi::driver::RawContext;
 use crate::cuda::nvtx;
 use crate::cuda::stream::Stream;
-use crate::diagnostics::catch_own_panic;
-use crate::stream_key::RawStream;
-use crate::stream_key::StreamKey;
-use crate::sync::ReentrancyGuard;
-use crate::sync::ring::Producer;
 
 /// The most boxes of ended futures that a thread keeps.
 const MAX_TASK_BOXES: usize = 64;
@@ -44,7 +43,7 @@ pub(crate) struct GpuThread {
 thread_local! {
     /// The calling thread's number; zero before it is needed. It has no destructor, so a callback of CUPTI can read it
     /// without registering one.
-    #[cfg(feature = "cupti")]
+    #[cfg(feature = "cuda")]
     static NUMBER: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
     static THREAD: RefCell<GpuThread> = const { RefCell::new(GpuThread::new()) };
 }
@@ -63,7 +62,7 @@ pub(crate) fn with<T>(f: impl FnOnce(&mut GpuThread) -> T) -> Option<T> {
 /// # Safety
 ///
 /// The caller drops it before it returns to its own caller: the state is freed when the thread ends.
-// Not a closure as that of `with`: the compiler does not inline one as large as the code that opens or ends a scope.
+// Takes no closure, unlike `with`: the compiler would not inline one as large as the code that opens or ends a scope.
 #[inline(always)]
 pub(super) unsafe fn borrow() -> Option<RefMut<'static, GpuThread>> {
     let thread = THREAD.try_with(ptr::from_ref).ok()?;
@@ -101,7 +100,7 @@ impl GpuThread {
     fn take_number(&mut self) {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         self.number = NEXT.fetch_add(1, Relaxed);
-        #[cfg(feature = "cupti")]
+        #[cfg(feature = "cuda")]
         NUMBER.set(self.number);
     }
 
@@ -124,9 +123,12 @@ impl GpuThread {
         }
     }
 
-    /// Returns `true` if the profiler's cost is sampled in the next scope: once in 64 scopes.
-    pub(super) fn is_sampled(&self) -> bool {
-        matches!(self.opened % 64, 1)
+    /// Returns whether the profiler's cost is sampled in the next scope: once in 64 scopes.
+    pub(super) fn sampling(&self) -> CostSampling {
+        match self.opened % 64 {
+            1 => CostSampling::On,
+            _ => CostSampling::Off,
+        }
     }
 
     /// Returns the thread's cache for a context. Returns `None` if there are too many contexts.
@@ -223,7 +225,7 @@ impl Drop for GpuThread {
 }
 
 /// Returns the calling thread's number; zero if it has none yet.
-#[cfg(all(feature = "cupti", not(target_family = "wasm")))]
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 pub(crate) fn known_number() -> u32 {
     NUMBER.get()
 }
@@ -231,23 +233,6 @@ pub(crate) fn known_number() -> u32 {
 /// Returns `true` if this thread must not call the driver, because it may be inside a host function.
 pub(crate) fn is_backing_off() -> bool {
     with(|thread| thread.backoff.is_active()).unwrap_or(false)
-}
-
-/// Returns this thread's current stream, if one was set. Scopes that name no stream are measured on it.
-///
-/// # Examples
-///
-/// ```
-/// assert!(profiler_runtime::cuda::current_stream().is_none());
-/// ```
-#[must_use]
-pub fn current_stream() -> Option<Stream> {
-    with(|thread| thread.current.clone()).flatten()
-}
-
-/// Replaces this thread's current stream, and returns the one before.
-pub(crate) fn replace_current(stream: Option<Stream>) -> Option<Stream> {
-    with(|thread| thread.replace_current(stream)).flatten()
 }
 
 /// Makes a future's scope the innermost one of this thread during a poll. Returns the key for [`pop_poll`].
@@ -305,7 +290,7 @@ mod tests {
     use super::*;
     use crate::cuda::ffi::fake::FakeDriver;
     use crate::cuda::stream::StreamHandles;
-    use crate::cuda::stream::target::NamedBy;
+    use crate::cuda::thread::target::NamedBy;
 
     #[test]
     fn keys_are_unique_among_threads() {
@@ -319,9 +304,9 @@ mod tests {
     fn one_scope_in_64_is_sampled() {
         let mut thread = GpuThread::new();
         let sampled = (0..128).filter(|_| {
-            let is_sampled = thread.is_sampled();
+            let sampling = thread.sampling();
             thread.next_key(1);
-            is_sampled
+            sampling == CostSampling::On
         });
         assert_eq!(sampled.collect::<Vec<_>>(), [1, 65]);
     }

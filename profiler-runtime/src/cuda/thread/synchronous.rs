@@ -1,15 +1,16 @@
 //! `sync = true`: the end of the scope waits for the device and calls the logger.
 
+use profiler_cuda_sys::driver::Failed;
+use profiler_report::{CudaLoss, TimeSource};
+
 use super::recording::loss_of;
 use crate::clock::{WallAnchor, clock};
 use crate::collect::{self, next_step};
 use crate::cuda::context::measurement::{GpuMeasurement, Pair};
 use crate::cuda::ffi::EventApi;
-use crate::cuda::ffi::code::Failed;
-use crate::cuda::loss::CudaLoss;
 use crate::cuda::resolver::log_sender::cuda_span;
-use crate::log::LogRequest;
-use crate::name::{self, TimeSource};
+use crate::log_record::LogRequest;
+use crate::name;
 
 /// Waits for the scope's second event, and calls the logger with the scope's time on this thread. Takes `log` if it has
 /// called the logger.

@@ -3,20 +3,21 @@
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use profiler_cuda_sys::driver::RawContext;
+use profiler_report::CudaLoss;
+use profiler_report::internal::RawStream;
+
 use super::beginning::{Begun, open};
 use super::ending::{close, must_wait};
-use super::scope::{GpuOptions, Mode, StreamOwnership};
+use super::scope::{CostSampling, GpuOptions, Mode, NewScope, StreamOwnership};
 use super::state::GpuThread;
 use super::synchronous::log_now;
+use super::target::{NamedBy, target};
 use crate::cuda::context::measurement::{CpuSpan, GpuMeasurement};
 use crate::cuda::ffi::EventApi;
-use crate::cuda::ffi::driver::RawContext;
 use crate::cuda::ffi::fake::FakeDriver;
-use crate::cuda::loss::CudaLoss;
-use crate::cuda::stream::target::{NamedBy, target};
 use crate::cuda::stream::{Stream, StreamHandles};
 use crate::local::callers::CountedCall;
-use crate::stream_key::RawStream;
 
 /// The number of no name, so that the counts of other tests' names stay theirs.
 const NAME: u32 = u32::MAX;
@@ -56,14 +57,8 @@ impl Bench {
         };
         self.serial += 1;
         let (thread, serial) = (&mut self.thread, self.serial);
-        open(
-            thread,
-            &self.driver,
-            serial,
-            NAME,
-            Some(&mut options),
-            false,
-        )?;
+        let new = NewScope::new(serial, NAME);
+        open(thread, &self.driver, new, Some(&mut options))?;
         Ok(serial)
     }
 
@@ -88,7 +83,7 @@ impl Bench {
         opened.set_span(span);
         let mode = opened.mode;
         let mut owner = StreamOwnership::Borrowed;
-        let measurement = close(opened, number, &self.driver, &mut owner, false);
+        let measurement = close(opened, number, &self.driver, &mut owner, CostSampling::Off);
         assert_eq!(
             must_wait(mode, &measurement),
             mode == Mode::Synchronous && measurement.loss.is_none()
@@ -131,7 +126,12 @@ fn a_scope_owns_the_stream_that_its_call_names() {
 #[test]
 fn without_a_stream_or_a_context_there_is_no_gpu_scope() {
     let mut bench = Bench::new();
-    let begun = open(&mut bench.thread, &bench.driver, 1, NAME, None, false);
+    let begun = open(
+        &mut bench.thread,
+        &bench.driver,
+        NewScope::new(1, NAME),
+        None,
+    );
     assert_eq!(begun.unwrap_err(), Begun::NoStream);
     let _ = bench.driver.set_context(RawContext::NONE);
     bench.context = RawContext::NONE;
@@ -300,7 +300,7 @@ fn a_per_thread_stream_ends_on_its_thread() {
 }
 
 #[test]
-fn a_host_function_keeps_the_next_scopes_away_from_the_driver() {
+fn after_a_refusal_in_a_host_function_the_next_scopes_skip_the_driver() {
     let mut bench = Bench::new();
     bench.driver.break_call("cuEventRecord", 800);
     let scope = bench.begin();
@@ -363,7 +363,13 @@ fn a_scope_on_the_current_stream_does_not_own_it_while_it_is_current() {
         context: bench.context,
     });
     bench.thread.replace_current(Some(stream));
-    open(&mut bench.thread, &bench.driver, 1, NAME, None, false).unwrap();
+    open(
+        &mut bench.thread,
+        &bench.driver,
+        NewScope::new(1, NAME),
+        None,
+    )
+    .unwrap();
     let ownership = |bench: &mut Bench| {
         let opened = bench.thread.stack.innermost().unwrap();
         matches!(opened.ownership, StreamOwnership::Owned { .. })

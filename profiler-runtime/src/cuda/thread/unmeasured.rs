@@ -1,13 +1,13 @@
 //! Scopes that end without having begun a GPU scope: counts those that miss a stream, and finds contexts that are new.
 
+use profiler_cuda_sys::driver::{Driver, Fault, RawContext};
+use profiler_host::sync::ReentrancyGuard;
+
 use super::state;
+use super::target::target;
 use crate::cuda::ffi::EventApi;
-use crate::cuda::ffi::code::Fault;
-use crate::cuda::ffi::driver::{Driver, RawContext};
 use crate::cuda::ffi::library;
-use crate::cuda::stream::target::target;
 use crate::stats::StatCell;
-use crate::sync::ReentrancyGuard;
 
 /// Counts a call of a name for which no stream is named, if a context is current on its thread.
 pub(crate) fn count_without_stream(cell: Option<&StatCell>, elapsed: i64) {

@@ -1,8 +1,9 @@
 //! The GPU times of the call tree's nodes.
 
+use profiler_host::sync::{Lock, ReentrancyGuard};
+
 use super::CountedCall;
 use crate::stats::CallKind;
-use crate::sync::{Lock, ReentrancyGuard};
 
 /// The GPU times of the calls of a node, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -15,7 +16,7 @@ pub(crate) struct NodeGpuTimes {
     pub(crate) own: f64,
 }
 
-/// By the id of the node. Apart from the registry of nodes, for which measured threads wait.
+/// By the id of the node. Its lock is not that of the registry of nodes, which measured threads wait for.
 static TIMES: Lock<Vec<NodeGpuTimes>> = Lock::new(Vec::new());
 
 /// Counts the total and self time of a call on the GPU, in nanoseconds.

@@ -19,21 +19,16 @@ mod registry;
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use profiler_host::sync::ReentrancyGuard;
+
+use super::Innermost;
 use super::links::{parent_of, with_entered};
+use super::shared_scope::{Caller, SharedCall};
 use super::{Block, ThreadState, with_state};
 use crate::stats::{CallKind, NodeTotals};
-use crate::sync::ReentrancyGuard;
 pub(crate) use gpu::{NodeGpuTimes, count as count_gpu};
 use open::Callers;
-use registry::Pair;
 pub(crate) use registry::{NO_CALLER, OTHER};
-
-/// The caller of a scope, by its node and its name.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Caller {
-    node: u32,
-    name: u32,
-}
 
 impl Caller {
     const NONE: Self = Self {
@@ -41,9 +36,6 @@ impl Caller {
         name: NO_CALLER,
     };
 }
-
-/// A call that is open around a scope with a handle, and its node.
-pub(super) type SharedCall = (Pair, u32);
 
 /// The call of a future, from its first poll to its end.
 #[derive(Clone, Copy, Debug)]
@@ -123,7 +115,7 @@ fn with_known<T>(f: impl FnOnce(&Callers) -> T) -> Option<T> {
 }
 
 /// Notes that a scope of this name opens. `outer` is the thread's innermost entry before it.
-pub(crate) fn opened(name: u32, serial: u64, outer: u64) -> Option<FutureCall> {
+pub(crate) fn opened(name: u32, serial: u64, outer: Innermost) -> Option<FutureCall> {
     let (enclosing, shared) = parent_of(outer);
     with_callers(|callers| {
         callers.forget_above(enclosing);
@@ -141,7 +133,7 @@ pub(crate) fn opened(name: u32, serial: u64, outer: u64) -> Option<FutureCall> {
 }
 
 /// Notes that a later poll of a future begins.
-pub(crate) fn resumed(name: u32, serial: u64, outer: u64, call: FutureCall) {
+pub(crate) fn resumed(name: u32, serial: u64, outer: Innermost, call: FutureCall) {
     let (enclosing, _) = parent_of(outer);
     with_callers(|callers| {
         callers.forget_above(enclosing);
@@ -225,7 +217,7 @@ pub(super) fn retire(block: &Block) {
 
 /// Returns the counts of all nodes; a node's index is its id.
 pub(crate) fn all() -> Vec<NodeCounts> {
-    // First: a time on the GPU is counted after that on the CPU.
+    // Read before the CPU times: a call counts its CPU time first, so no call is seen with its GPU time alone.
     let cuda = gpu::all();
     let counts = |(node, cpu): (&registry::Node, NodeTotals)| NodeCounts {
         parent: node.parent,

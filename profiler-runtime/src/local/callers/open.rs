@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::registry::{self, NO_CALLER, Node, Pair};
-use super::{Caller, CountedCall, SharedCall};
+use super::CountedCall;
+use super::registry::{self, NO_CALLER, Node};
 use crate::local::links::with_entered;
+use crate::local::shared_scope::{Caller, Pair, SharedCall};
 use crate::stats::NodeCell;
 
 /// Open scopes that one thread remembers. Beyond that, the older half is presumed leaked.
@@ -14,14 +15,14 @@ const MAX_KNOWN: usize = 1 << 16;
 
 /// A node, as one thread knows it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct KnownNode {
     pub(super) node: &'static Node,
     pub(super) cell: &'static NodeCell,
     /// The index of its caller and callee in [`Callers::pairs`].
     pair: usize,
 }
 
-impl Known {
+impl KnownNode {
     /// Counts a call that has ended, with its total and self time.
     pub(super) fn count(
         self,
@@ -40,28 +41,28 @@ impl Known {
 struct OpenPair {
     calls: usize,
     /// The node of the first one.
-    first: Known,
+    first: KnownNode,
 }
 
 /// An open scope, or a poll.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Frame {
+pub(super) struct OpenCall {
     serial: u64,
     name: u32,
     /// `None` if there is no memory for it.
-    pub(super) known: Option<Known>,
+    pub(super) known: Option<KnownNode>,
     pub(super) is_recursive: bool,
 }
 
 /// The part of a thread's block.
 #[derive(Debug, Default)]
 pub(crate) struct Callers {
-    open: Vec<Frame>,
+    open: Vec<OpenCall>,
     pairs: Vec<OpenPair>,
     by_pair: HashMap<Pair, usize>,
-    by_node: HashMap<u32, Known>,
+    by_node: HashMap<u32, KnownNode>,
     /// By the node of the caller, and the callee's name.
-    by_path: HashMap<(u32, u32), Known>,
+    by_path: HashMap<(u32, u32), KnownNode>,
 }
 
 impl Callers {
@@ -89,12 +90,12 @@ impl Callers {
     }
 
     /// Opens a call of a name.
-    pub(super) fn enter(&mut self, serial: u64, caller: Caller, name: u32) -> Frame {
+    pub(super) fn enter(&mut self, serial: u64, caller: Caller, name: u32) -> OpenCall {
         let (known, is_recursive) = match self.find(caller, name) {
             Some((known, is_recursive)) => (Some(known), is_recursive),
             None => (None, false),
         };
-        let frame = Frame {
+        let frame = OpenCall {
             serial,
             name,
             known,
@@ -107,7 +108,7 @@ impl Callers {
     /// Opens a poll of a future whose node is known.
     pub(super) fn resume(&mut self, serial: u64, name: u32, node: u32) {
         let known = self.known(node, || registry::by_id(node));
-        self.push(Frame {
+        self.push(OpenCall {
             serial,
             name,
             known,
@@ -115,9 +116,9 @@ impl Callers {
         });
     }
 
-    fn push(&mut self, frame: Frame) {
+    fn push(&mut self, frame: OpenCall) {
         if self.open.len() >= MAX_OPEN {
-            let older: Vec<Frame> = self.open.drain(..MAX_OPEN / 2).collect();
+            let older: Vec<OpenCall> = self.open.drain(..MAX_OPEN / 2).collect();
             for frame in &older {
                 self.leave(frame);
             }
@@ -137,14 +138,14 @@ impl Callers {
     }
 
     /// Closes a scope. Returns `None` if it was presumed leaked.
-    pub(super) fn remove(&mut self, serial: u64) -> Option<Frame> {
+    pub(super) fn remove(&mut self, serial: u64) -> Option<OpenCall> {
         let place = self.open.iter().rposition(|frame| frame.serial == serial)?;
         let frame = self.open.remove(place);
         self.leave(&frame);
         Some(frame)
     }
 
-    fn leave(&mut self, frame: &Frame) {
+    fn leave(&mut self, frame: &OpenCall) {
         if let Some(known) = frame.known
             && let Some(pair) = self.pairs.get_mut(known.pair)
         {
@@ -154,7 +155,7 @@ impl Callers {
 
     /// Returns the node of a call that opens, and whether another call of its caller and callee is open: it is counted on
     /// the node of that one.
-    fn find(&mut self, caller: Caller, name: u32) -> Option<(Known, bool)> {
+    fn find(&mut self, caller: Caller, name: u32) -> Option<(KnownNode, bool)> {
         let path = (caller.node, name);
         let known = if let Some(known) = self.by_path.get(&path) {
             *known
@@ -166,7 +167,7 @@ impl Callers {
             }
             self.new_path(path)?
         };
-        // The pair of a node of other callers is not that of the call.
+        // By the node's pair, which is not that of the call if the node stands for calls of other callers.
         match self.open_call(known.node.pair, Some(known.pair)) {
             Some(open) => Some((open, true)),
             None => Some((known, false)),
@@ -174,7 +175,7 @@ impl Callers {
     }
 
     /// Returns the node of a path, and remembers it.
-    fn new_path(&mut self, path: (u32, u32)) -> Option<Known> {
+    fn new_path(&mut self, path: (u32, u32)) -> Option<KnownNode> {
         let node = registry::node(path.0, path.1)?;
         let known = self.known(node.id, || Some(node))?;
         if self.by_path.len() >= MAX_KNOWN {
@@ -188,7 +189,7 @@ impl Callers {
 
     /// Returns the node of an open call of this pair, on this thread or around an entered handle. `index` is that of the
     /// pair, if the thread knows it.
-    fn open_call(&mut self, pair: Pair, index: Option<usize>) -> Option<Known> {
+    fn open_call(&mut self, pair: Pair, index: Option<usize>) -> Option<KnownNode> {
         let open = index.and_then(|index| self.pairs.get(index));
         if let Some(open) = open.filter(|open| open.calls > 0) {
             return Some(open.first);
@@ -203,7 +204,7 @@ impl Callers {
     }
 
     /// Returns the node of calls of a name whose caller is not known.
-    pub(super) fn known_root(&mut self, name: u32) -> Option<Known> {
+    pub(super) fn known_root(&mut self, name: u32) -> Option<KnownNode> {
         let node = registry::node(NO_CALLER, name)?;
         self.known(node.id, || Some(node))
     }
@@ -214,7 +215,7 @@ impl Callers {
         &mut self,
         id: u32,
         find: impl FnOnce() -> Option<&'static Node>,
-    ) -> Option<Known> {
+    ) -> Option<KnownNode> {
         if let Some(known) = self.by_node.get(&id) {
             return Some(*known);
         }
@@ -222,7 +223,7 @@ impl Callers {
         self.by_pair.try_reserve(1).ok()?;
         self.pairs.try_reserve(1).ok()?;
         let node = find()?;
-        let known = Known {
+        let known = KnownNode {
             node,
             cell: registry::new_cell(node)?,
             pair: *self.by_pair.entry(node.pair).or_insert(self.pairs.len()),

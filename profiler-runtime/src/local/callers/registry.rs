@@ -14,10 +14,12 @@ use std::sync::atomic::{
     Ordering::{Acquire, Release},
 };
 
-use crate::diagnostics;
+use profiler_host::diagnostics;
+use profiler_host::sync::{Lock, ReentrancyGuard};
+
+use crate::local::shared_scope::Pair;
 use crate::name::MAX_NAMES;
 use crate::stats::{CallKind, NodeCell, NodeTotals};
-use crate::sync::{Lock, ReentrancyGuard};
 
 /// The caller of a scope without an enclosing scope: the id of no name and of no node.
 pub(crate) const NO_CALLER: u32 = u32::MAX;
@@ -45,11 +47,8 @@ pub(crate) struct Node {
     previous: Option<&'static Self>,
 }
 
-/// The ids of the names of a caller and a callee.
-pub(super) type Pair = (u32, u32);
-
 /// Cells that were allocated together, and a link to those that were before.
-struct Chunk {
+struct CellChunk {
     cells: [NodeCell; CHUNK],
     previous: Option<&'static Self>,
 }
@@ -58,7 +57,7 @@ struct Chunk {
 ///
 /// The stores are `Release` and the loads `Acquire`, so that a forked child finds complete values.
 static LAST_NODE: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
-static LAST_CHUNK: AtomicPtr<Chunk> = AtomicPtr::new(ptr::null_mut());
+static LAST_CHUNK: AtomicPtr<CellChunk> = AtomicPtr::new(ptr::null_mut());
 
 struct Registry {
     by_path: Option<HashMap<(u32, u32), &'static Node>>,
@@ -76,7 +75,7 @@ struct Registry {
 
 static REGISTRY: Lock<Registry> = Lock::with(Registry::NEW, Registry::after_fork);
 
-fn chunks() -> impl Iterator<Item = &'static Chunk> {
+fn chunks() -> impl Iterator<Item = &'static CellChunk> {
     // SAFETY: the pointer is null or points to a complete chunk, see `LAST_CHUNK`, and chunks are never freed.
     let last = unsafe { LAST_CHUNK.load(Acquire).as_ref() };
     iter::successors(last, |chunk| chunk.previous)
@@ -154,7 +153,7 @@ impl Registry {
     fn add_cells(&mut self) -> Option<()> {
         // Room for all cells, so that a thread that ends can return its own.
         self.free.try_reserve(self.cells + CHUNK).ok()?;
-        let chunk = leaked(Chunk {
+        let chunk = leaked(CellChunk {
             cells: [const { NodeCell::new() }; CHUNK],
             previous: chunks().next(),
         })?;

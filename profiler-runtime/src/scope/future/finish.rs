@@ -1,5 +1,7 @@
 //! The end of a future: counting it, logging it and recording it.
 
+use profiler_host::sync::ReentrancyGuard;
+
 use super::super::builder::ScopeBuilder;
 use super::{FutureState, Progress};
 use crate::clock::{elapsed, now};
@@ -7,11 +9,10 @@ use crate::collect;
 use crate::cuda::{self, Begun, CpuSpan, TaskGpuScope, nvtx};
 use crate::local::callers::CountedCall;
 use crate::local::{self, NoCell, Place};
-use crate::log::LogRequest;
+use crate::log_record::LogRequest;
 use crate::name;
 use crate::session::{self, EndedScope, RecordEnding};
 use crate::stats::{Ending, StatCell};
-use crate::sync::ReentrancyGuard;
 
 impl FutureState {
     /// Finishes the future. Does nothing if it has finished, was never polled, or is not measured.

@@ -6,11 +6,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
+use profiler_log::IntoLogger;
 
 use super::poll::PollGuard;
 use super::{FutureScopeWithArgs, FutureState, InPlaceScope};
 use crate::cuda::{self, IntoStream, Stream};
-use crate::log::IntoLogger;
 use crate::scope::builder::ScopeBuilder;
 use crate::scope::handle::Handle;
 use crate::session::ToShape;

@@ -19,10 +19,11 @@ mod poll;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
+use profiler_host::diagnostics::catch_own_panic;
+
 use super::builder::ScopeBuilder;
 use crate::cuda::nvtx::FutureRange;
 use crate::cuda::{Begun, TaskGpuScope};
-use crate::diagnostics::catch_own_panic;
 use crate::local::SharedScope;
 use crate::local::callers::FutureCall;
 use crate::session::FutureRecord;
@@ -176,6 +177,15 @@ impl FutureScopeWithArgs {
     fn builder_before_first_poll(&mut self) -> Option<&mut ScopeBuilder<'static>> {
         let is_unpolled = self.state.decision.is_some() && self.state.progress.is_none();
         is_unpolled.then_some(&mut self.builder)
+    }
+}
+
+impl ScopeBuilder<'static> {
+    /// Returns the scope of a future. It opens when the future is first polled.
+    #[inline]
+    pub fn task(mut self) -> FutureScopeWithArgs {
+        self.resolve_sampling();
+        FutureScopeWithArgs::new(self)
     }
 }
 

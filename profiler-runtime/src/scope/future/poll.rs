@@ -4,18 +4,20 @@
 //! logger or a session. While it is used, the first poll keeps what it knows of the future in its guard. A future that is
 //! ready at once is counted from there, and never has a [`Progress`].
 
+use std::mem;
 use std::sync::Arc;
 use std::thread::panicking;
 
+use profiler_host::diagnostics::catch_own_panic;
+
 use super::super::builder::ScopeBuilder;
-use super::super::close::maintain;
 use super::super::handle::Handle;
+use super::super::slow::maintain;
 use super::{FutureState, Progress};
 use crate::clock::{elapsed, now, read_counter};
 use crate::cuda::nvtx::{self, FutureRange};
 use crate::cuda::{self, Begun, TaskGpuScope};
-use crate::diagnostics::catch_own_panic;
-use crate::local::{self, LINKED, NoCell, Place, SharedScope, ThreadState, slot_index};
+use crate::local::{self, Innermost, NoCell, Place, SharedScope, ThreadState, slot_index};
 use crate::session::{self, EndedScope, FutureRecord, RecordEnding};
 use crate::stats::{Ending, StatCell};
 use crate::switch::SiteDecision;
@@ -36,7 +38,7 @@ pub(super) struct PollGuard<'a> {
     start: u64,
     serial: u64,
     /// The value of `innermost` that the poll replaced.
-    outer_serial: u64,
+    outer_serial: Innermost,
     outer_child_ticks: i64,
     outer_poll: u64,
     /// The position of the future among the open GPU scopes of the thread; 0 if it is not one of them.
@@ -67,7 +69,7 @@ impl<'a> PollGuard<'a> {
             cell: None,
             start: 0,
             serial: 0,
-            outer_serial: 0,
+            outer_serial: Innermost::NONE,
             outer_child_ticks: 0,
             outer_poll: 0,
             cuda_place: 0,
@@ -120,7 +122,7 @@ impl<'a> PollGuard<'a> {
         };
         self.serial = state.last_serial.get() + 1;
         state.last_serial.set(self.serial);
-        self.outer_serial = state.innermost.replace(self.serial);
+        self.outer_serial = state.innermost.replace(Innermost::new(self.serial));
         self.outer_poll = state.innermost_poll.replace(self.serial);
         self.outer_child_ticks = state.child_ticks.get();
         self.outermost = cell.enter_poll(self.serial);
@@ -163,7 +165,7 @@ impl<'a> PollGuard<'a> {
         self.is_open = true;
         local::with_state(|state| self.push(state, is_first));
         if decision.has_thread_time() {
-            local::begin_thread_time(self.serial, self.outer_serial);
+            local::begin_thread_time(self.serial, self.outer_serial.serial());
         }
     }
 
@@ -206,15 +208,15 @@ impl<'a> PollGuard<'a> {
     }
 
     fn push(&mut self, state: &ThreadState, is_first: bool) {
-        if state.innermost.get() == local::ENDED {
+        if state.innermost.get() == Innermost::ENDED {
             return;
         }
         self.serial = state.last_serial.get() + 1;
         state.last_serial.set(self.serial);
-        self.outer_serial = state.innermost.replace(self.serial);
+        self.outer_serial = state.innermost.replace(Innermost::new(self.serial));
         self.outer_poll = state.innermost_poll.replace(self.serial);
         self.outer_child_ticks = state.child_ticks.get();
-        if self.outer_serial & LINKED != 0 {
+        if self.outer_serial.is_linked() {
             local::child_opened(self.outer_serial);
         }
         self.count_caller(is_first);
@@ -243,7 +245,10 @@ impl<'a> PollGuard<'a> {
     /// Closes the poll of an ordinary future, unless the slow path must do it.
     #[inline(always)]
     fn close_fast(&mut self, state: &ThreadState) -> bool {
-        let (Some(cell), true) = (self.cell, state.innermost.get() == self.serial) else {
+        let (Some(cell), true) = (
+            self.cell,
+            state.innermost.get() == Innermost::new(self.serial),
+        ) else {
             return false;
         };
         // If there is a driver by now, the end of the future asks for its stream.
@@ -275,10 +280,13 @@ impl<'a> PollGuard<'a> {
 
     /// Returns the state of the future, which begins with this poll if there is none.
     fn progress(&mut self) -> &mut Progress {
-        let (first_poll, outermost) = (self.start, self.outermost);
-        self.state
-            .progress
-            .get_or_insert_with(|| Progress::new(first_poll, outermost))
+        let begin = || Progress::new(self.start, self.outermost);
+        let progress = &mut self.state.progress;
+        if progress.is_none() {
+            // `get_or_insert_with` alone would keep a path here that drops what was there before.
+            mem::forget(progress.replace(begin()));
+        }
+        progress.get_or_insert_with(begin)
     }
 
     #[cold]
@@ -337,10 +345,10 @@ impl<'a> PollGuard<'a> {
     /// Restores the scope around the poll.
     fn pop(&mut self, state: &ThreadState, elapsed: i64) {
         let innermost = state.innermost.get();
-        if innermost == local::ENDED {
+        if innermost == Innermost::ENDED {
             return;
         }
-        if innermost != self.serial {
+        if innermost != Innermost::new(self.serial) {
             self.suspend_shared();
             if self.state.decision.is_some_and(SiteDecision::has_ranges) {
                 nvtx::pop_inside(self.serial);
@@ -348,12 +356,12 @@ impl<'a> PollGuard<'a> {
         }
         state.innermost.set(self.outer_serial);
         state.innermost_poll.set(self.outer_poll);
-        if innermost & !LINKED == self.serial {
+        if innermost.serial() == self.serial {
             if let Some(progress) = &mut self.state.progress {
                 progress.children += state.child_ticks.get() - self.outer_child_ticks;
             }
         } else if let Some(cell) = self.cell {
-            // The poll left a guard open, whose children `child_ticks` has.
+            // The poll left a guard open. `child_ticks` has the children of that scope, so those of the poll are not known.
             cell.count_disordered();
             local::presume_leaked_inside(self.serial);
         }
@@ -365,7 +373,7 @@ impl<'a> PollGuard<'a> {
         if progress.is_some_and(|progress| progress.call.is_some()) {
             local::callers::suspended(self.serial);
         }
-        if self.outer_serial & LINKED != 0 {
+        if self.outer_serial.is_linked() {
             local::child_closed(self.outer_serial);
         }
         state.skip_left_handles();

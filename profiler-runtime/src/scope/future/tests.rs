@@ -6,7 +6,7 @@ use std::thread;
 
 use super::*;
 use crate::clock::{self, mock::MockClock};
-use crate::local;
+use crate::local::{self, Innermost};
 use crate::name::{self, Name};
 use crate::stats::Totals;
 
@@ -116,7 +116,7 @@ fn a_future_that_panics_is_flagged_when_it_is_dropped() {
         let mut future = Box::pin(measure(scope_of(name), panics));
         let poll = std::panic::AssertUnwindSafe(|| poll_once(future.as_mut()));
         assert!(std::panic::catch_unwind(poll).is_err());
-        assert_eq!(local::innermost(), 0, "the poll is closed");
+        assert_eq!(local::innermost(), Innermost::NONE, "the poll is closed");
     });
     assert_eq!(
         (totals.calls(), totals.dropped_futures, totals.panicked),
@@ -127,10 +127,10 @@ fn a_future_that_panics_is_flagged_when_it_is_dropped() {
 #[test]
 fn a_poll_is_the_innermost_scope_while_it_runs() {
     let totals = counted("future: innermost", |name| {
-        let inside = poll_fn(move |_| Poll::Ready(local::innermost()));
+        let inside = poll_fn(move |_| Poll::Ready(local::innermost().serial()));
         let mut future = pin!(measure(scope_of(name), inside));
         assert!(matches!(poll_once(future.as_mut()), Poll::Ready(serial) if serial != 0));
-        assert_eq!(local::innermost(), 0);
+        assert_eq!(local::innermost(), Innermost::NONE);
     });
     assert_eq!(totals.out_of_order, 0);
 }
@@ -216,9 +216,9 @@ fn a_guard_that_a_poll_leaves_open_does_not_stay_innermost() {
             Poll::Ready(())
         });
         assert!(poll_once(pin!(measure(scope_of(name), leaves))).is_ready());
-        assert_eq!(local::innermost(), 0);
+        assert_eq!(local::innermost(), Innermost::NONE);
         drop(kept);
-        assert_eq!(local::innermost(), 0);
+        assert_eq!(local::innermost(), Innermost::NONE);
     });
     assert_eq!((totals.calls(), totals.open), (2, 0));
 }

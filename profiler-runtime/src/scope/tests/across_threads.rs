@@ -333,7 +333,7 @@ fn a_handle_that_is_left_too_early_stays_around_the_scope_that_is_open() {
         drop(around);
         clock.advance(16);
         drop(outer);
-        assert_eq!(local::innermost(), 0);
+        assert_eq!(local::innermost(), Innermost::NONE);
     });
     assert_eq!((outer.own, inner.own, chunk.own), (16, 9, 6));
     assert_eq!(
@@ -369,7 +369,7 @@ fn handles_that_are_never_left_take_bounded_memory() {
             std::mem::forget(handle.enter());
         }
         drop(scope);
-        assert_eq!(local::innermost(), 0);
+        assert_eq!(local::innermost(), Innermost::NONE);
         drop(open(outer));
     });
     assert_eq!((outer.calls(), outer.recursive_calls), (2, 0));
@@ -391,7 +391,7 @@ fn handles_of_many_nested_scopes_are_all_left() {
 
     let [nested, after] = counted(["across: nested", "across: after"], |[nested, after]| {
         nest(nested, 2_000);
-        assert_eq!(local::innermost(), 0);
+        assert_eq!(local::innermost(), Innermost::NONE);
         drop(open(after));
     });
     assert_eq!(
@@ -408,7 +408,7 @@ fn without_an_open_scope_there_is_no_handle() {
         assert!(handle.is_none());
         let _entered = handle.enter();
         drop(open(chunk));
-        assert_eq!(local::innermost(), 0);
+        assert_eq!(local::innermost(), Innermost::NONE);
     });
     assert_eq!(chunk.calls(), 1);
 }

@@ -1,7 +1,7 @@
 //! The direct path counts as the others do, and leaves to the slow path what it cannot do.
 
 use super::*;
-use crate::scope::open;
+use crate::scope::slow;
 
 /// The decisions that the direct path handles without a driver.
 fn decisions(name: &Name) -> [SiteDecision; 3] {
@@ -55,7 +55,7 @@ fn a_recursive_call_on_the_direct_path_counts_once_in_the_total() {
 }
 
 #[test]
-fn a_guard_of_the_direct_path_that_goes_first_is_noticed() {
+fn a_direct_guard_that_is_dropped_out_of_order_is_counted_as_such() {
     let texts = ["direct: first", "direct: second"];
     let [first, second] = counted(texts, |names| {
         for name in names {
@@ -64,14 +64,14 @@ fn a_guard_of_the_direct_path_that_goes_first_is_noticed() {
         let [first, second] = names.map(|name| open_direct(decisions(name)[1]));
         drop(first);
         drop(second);
-        assert_eq!(local::innermost(), 0);
+        assert_eq!(local::innermost(), Innermost::NONE);
     });
     assert_eq!((first.calls(), second.calls()), (2, 2));
     assert_eq!((first.out_of_order, second.out_of_order), (1, 1));
 }
 
 #[test]
-fn a_direct_scope_presumed_leaked_that_closes_as_the_innermost_one_is_not_left_open() {
+fn a_direct_scope_presumed_leaked_is_closed_if_its_guard_is_dropped_after_all() {
     let texts = [
         "direct: closed first",
         "direct: resumed",
@@ -128,16 +128,16 @@ fn a_call_that_is_not_logged_this_time_takes_the_direct_path() {
     let name = name("direct: one in ten");
     drop(open(name));
     let decision = SiteDecision::new(name.id).with(SiteDecision::LOGGED, true);
-    let before = open::SLOWLY_OPENED.get();
+    let before = slow::SLOWLY_OPENED.get();
     for _ in 0..20 {
         drop(ScopeBuilder::new(Some(decision), 10).start());
     }
-    assert_eq!(open::SLOWLY_OPENED.get() - before, 0);
+    assert_eq!(slow::SLOWLY_OPENED.get() - before, 0);
 }
 
 #[test]
 fn an_unused_logger_is_dropped() {
-    use crate::log::IntoLogger;
+    use profiler_log::IntoLogger;
     use std::sync::Arc;
 
     let name = name("direct: unused logger");
@@ -160,8 +160,8 @@ fn an_unused_logger_is_dropped() {
 
 #[test]
 fn a_panic_of_the_destructor_of_an_unused_logger_stays_in_the_profiler() {
-    use crate::log::IntoLogger;
-    use crate::sync::ReentrancyGuard;
+    use profiler_host::sync::ReentrancyGuard;
+    use profiler_log::IntoLogger;
 
     struct PanicsInDrop;
 

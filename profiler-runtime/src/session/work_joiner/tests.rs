@@ -1,11 +1,12 @@
 //! Joining launches and records made by hand.
 
-use super::super::{Options, ring};
+use profiler_report::GpuWork;
+
+use super::super::{SessionOptions, ring};
 use super::*;
 use crate::clock::WallAnchor;
-use crate::config::Kernels;
+use crate::config::KernelRecording;
 use crate::cuda::{Effect, NO_NAME};
-use crate::gpu_work::GpuWork;
 
 /// A window of session 1 that is open for 1,000 ticks.
 fn window(id: u64) -> WindowSpec {
@@ -14,7 +15,7 @@ fn window(id: u64) -> WindowSpec {
         session: 1,
         cycle: id,
         capacity: 100,
-        options: Options::DEFAULT,
+        options: SessionOptions::DEFAULT,
         opened: 1_000 * id,
         closed: Some(1_000 * (id + 1)),
         toggles: Vec::new(),
@@ -43,8 +44,8 @@ pub(in super::super) fn launch(at: u64, correlation: u32) -> Launch {
 }
 
 /// A record without times.
-pub(in super::super) fn record(correlation: u32) -> Activity {
-    Activity {
+pub(in super::super) fn record(correlation: u32) -> WorkActivity {
+    WorkActivity {
         name: NO_NAME,
         start: 0,
         end: 0,
@@ -55,7 +56,7 @@ pub(in super::super) fn record(correlation: u32) -> Activity {
     }
 }
 
-pub(in super::super) fn ready(launches: &[Launch], activities: &[Activity]) -> Ready {
+pub(in super::super) fn ready(launches: &[Launch], activities: &[WorkActivity]) -> Ready {
     Ready {
         launches: launches.to_vec(),
         activities: activities.to_vec(),
@@ -75,7 +76,7 @@ fn deliver(
 }
 
 #[test]
-fn what_comes_after_its_window_was_delivered_is_late_in_the_next_one() {
+fn a_scope_that_arrives_after_the_delivery_of_its_window_is_late_in_the_next_one() {
     let mut joiner = WorkJoiner::default();
     let mut builders: HashMap<u64, WindowBuilder> = HashMap::new();
     let specs = [window(1), window(2), window(3)];
@@ -110,9 +111,9 @@ fn losses_are_counted_in_one_window_and_in_none_without_kernels() {
     let [first, second] = [window(1), window(2)];
     let without = WindowSpec {
         session: 2,
-        options: Options {
-            kernels: Kernels::Off,
-            ..Options::DEFAULT
+        options: SessionOptions {
+            kernels: KernelRecording::Off,
+            ..SessionOptions::DEFAULT
         },
         ..window(3)
     };

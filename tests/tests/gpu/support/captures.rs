@@ -18,6 +18,11 @@ pub(crate) const MODES: [CUstreamCaptureMode; 3] = [
     CU_STREAM_CAPTURE_MODE_RELAXED,
 ];
 
+pub(crate) fn begin(stream: &CudaStream) {
+    let mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    stream.begin_capture(mode).expect("it may capture");
+}
+
 pub(crate) fn end(stream: &Arc<CudaStream>) -> CudaGraph {
     let graph = stream.end_capture(CUgraphInstantiate_flags(0));
     graph

@@ -2,15 +2,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use cudarc::driver::{CudaGraph, CudaSlice, CudaStream, DevicePtrMut, result};
 use profiler_runtime::report::{GpuWorkKind, Slice, SliceKind, Timeline};
 use profiler_runtime::{Profile, Trace};
 use profiler_simulated_driver::{Activity, ActivityKind};
 use profiler_tests::gpu::{Gpu, simulator};
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use profiler_tests::stop;
 
 /// A kernel by its nanoseconds, or a copy or a fill by its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,8 +116,7 @@ impl Program {
         let profile = Profile::builder().kernels(true).start().expect("started");
         work(self);
         self.gpu.context.synchronize().expect("nothing failed");
-        profile.stop();
-        assert!(profile.wait(PATIENCE), "the window is delivered");
+        stop(&profile);
         profile.trace().expect("a trace")
     }
 

@@ -1,22 +1,16 @@
 //! Programs whose GPUs are sampled by the NVML that is part of the simulated driver.
 
-use std::process::Command;
 use std::time::Duration;
 
 use profiler_runtime::report::SampledGpu;
 use profiler_runtime::summary;
-use profiler_tests::gpu::{Ran, on_the_driver_with, simulator};
+use profiler_tests::gpu::{OnDriver, driver, simulator};
 
 /// Has the GPUs be sampled as often as possible. The loader finds the driver's file by this name.
-pub(crate) fn sampling(command: &mut Command) {
-    command
+pub(crate) fn sampled() -> OnDriver {
+    driver()
         .env("PROFILER_NVML_LIBRARY", "libcuda.so.1")
-        .env("PROFILER_GPU_SAMPLES", "100ms");
-}
-
-/// Runs the test again on a driver that has run `script`, with samples.
-pub(crate) fn on_sampled_devices(script: &str) -> Ran {
-    on_the_driver_with(script, sampling)
+        .env("PROFILER_GPU_SAMPLES", "100ms")
 }
 
 pub(crate) fn gpu(ordinal: u32) -> SampledGpu {
@@ -26,7 +20,7 @@ pub(crate) fn gpu(ordinal: u32) -> SampledGpu {
 }
 
 /// Waits until a sample that begins from now on is stored.
-pub(crate) fn sampled(ordinal: u32) -> SampledGpu {
+pub(crate) fn next_sample(ordinal: u32) -> SampledGpu {
     let before = gpu(ordinal).samples;
     // The first one may have begun before.
     wait(|| gpu(ordinal).samples >= before + 2);
@@ -48,8 +42,4 @@ pub(crate) fn to_next_step() {
     simulator
         .advance(STEP - now % STEP)
         .expect("the clock is virtual");
-}
-
-pub(crate) fn run(script: &str) {
-    simulator().run(script).expect("a right script");
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use profiler_runtime::report::{HistoryPoint, Summary, Times};
+use profiler_report::{HistoryPoint, Summary, Times};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -14,17 +14,20 @@ use super::*;
 const SECOND: u64 = 1_000_000_000;
 
 fn times(self_ns: f64) -> Times {
-    let mut times = Times::default();
-    times.self_ns = self_ns;
-    times
+    Times {
+        self_ns,
+        ..Times::default()
+    }
 }
 
-fn row(name: &str, calls: u64, cpu_ns: f64, cuda_ns: Option<f64>) -> profiler_runtime::report::Row {
-    let mut row = profiler_runtime::report::Row::default();
-    row.name = name.to_owned();
-    row.calls = calls;
-    row.cpu = Some(times(cpu_ns));
-    row.cuda = cuda_ns.map(times);
+fn row(name: &str, calls: u64, cpu_ns: f64, cuda_ns: Option<f64>) -> profiler_report::Row {
+    let mut row = profiler_report::Row {
+        name: name.to_owned(),
+        calls,
+        cpu: Some(times(cpu_ns)),
+        cuda: cuda_ns.map(times),
+        ..profiler_report::Row::default()
+    };
     let point =
         |second: u64, cpu, cuda| HistoryPoint::from((second * SECOND, SECOND, 1, cpu, 1, cuda));
     row.history = (0..24)
@@ -34,9 +37,11 @@ fn row(name: &str, calls: u64, cpu_ns: f64, cuda_ns: Option<f64>) -> profiler_ru
 }
 
 fn summary(wall_ns: f64, factor: u64) -> Box<Summary> {
-    let mut summary = Summary::default();
-    summary.wall_ns = wall_ns;
-    summary.interval_ns = Some(1e9);
+    let mut summary = Summary {
+        wall_ns,
+        interval_ns: Some(1e9),
+        ..Summary::default()
+    };
     let environment = &mut summary.environment;
     environment.program = "train".to_owned();
     environment.process = 4711;

@@ -5,7 +5,7 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::{complete, of_text, read, refused};
+use super::{complete, of_text, own, read, refused};
 use crate::input::{Input, Limits};
 
 fn message(text: &str) -> String {
@@ -85,6 +85,16 @@ fn times_that_cannot_be_right_name_their_event() {
         complete("", "f", (9e15, 9e15), "")
     );
     assert!(message(&apart).contains("centuries apart"));
+    for (base, start) in [(9_000_000_000_000_000_000_i64, 3e14), (i64::MIN, -1.0)] {
+        let based = format!(
+            r#"{{"baseTimeNanoseconds": {base}, "traceEvents": [{}]}}"#,
+            complete("", "f", (start, 1.0), "")
+        );
+        assert_eq!(
+            message(&based),
+            "has times outside of the years 1677 to 2262 (with `baseTimeNanoseconds` added); write the trace again"
+        );
+    }
     let one = of_text(&event(r#""ts": 9e15, "dur": 9e15"#));
     assert!(one.duration_ns >= 0);
 }
@@ -99,6 +109,13 @@ fn events_without_times_are_counted() {
         [("events have no duration".to_owned(), 1)]
     );
     assert!(timeline.slices.is_empty());
+}
+
+#[test]
+fn waits_of_unknown_kinds_are_counted() {
+    let timeline = read(&complete("cuda_sync", "Sync of the Future", (1.0, 1.0), ""));
+    let reason = "waits (of the category cuda_sync) have names that are not known";
+    assert_eq!(timeline.missing, [(reason.to_owned(), 1)]);
 }
 
 #[test]
@@ -189,7 +206,7 @@ fn repeated_ids_and_circles_of_futures_do_no_harm() {
             "cpu_op",
             name,
             (0.0, 10.0),
-            r#""future": true, "External id": 1"#,
+            r#""future": true, "External id": 1, "parent": 1"#,
         )
         .replace(r#""tid": 1"#, r#""tid": 7"#)
     };
@@ -197,13 +214,28 @@ fn repeated_ids_and_circles_of_futures_do_no_harm() {
         future("a"),
         future("b"),
         future("a"),
-        complete("user_annotation", "a", (0.0, 10.0), ""),
-        complete("user_annotation", "b", (0.0, 10.0), ""),
-        complete("user_annotation", "a", (0.0, 10.0), ""),
+        complete(
+            "user_annotation",
+            "a",
+            (0.0, 10.0),
+            r#""parent": 1, "poll": true"#,
+        ),
+        complete(
+            "user_annotation",
+            "b",
+            (0.0, 10.0),
+            r#""parent": 1, "poll": true"#,
+        ),
+        complete(
+            "user_annotation",
+            "a",
+            (0.0, 10.0),
+            r#""parent": 1, "poll": true"#,
+        ),
         complete("cuda_runtime", "l", (0.0, 10.0), r#""correlation": 1"#),
         complete("cuda_runtime", "l", (0.0, 10.0), r#""correlation": 1"#),
     ];
-    let timeline = read(&events.join(","));
+    let timeline = of_text(&own(&events));
     assert_eq!(timeline.slices.len(), 8);
     for (index, slice) in timeline.slices.iter().enumerate() {
         assert!(slice.parent.is_none_or(|parent| (parent as usize) < index));

@@ -1,8 +1,8 @@
 //! Nesting on threads.
 
-use profiler_runtime::report::TrackKind;
+use profiler_report::TrackKind;
 
-use super::{complete, of_text, on_track, read, tree};
+use super::{complete, of_text, on_track, own, read, tree};
 
 #[test]
 fn calls_nest_by_their_times_whatever_their_order_is() {
@@ -70,6 +70,25 @@ fn a_span_that_crosses_another_gets_a_track_beside() {
             .iter()
             .all(|track| track.kind == TrackKind::HostThread)
     );
+}
+
+#[test]
+fn calls_and_launches_that_overlap_more_than_64_others_are_counted() {
+    let crossing = |first: i32, category: &'static str, name: &'static str, args: &'static str| {
+        let starts = (first..first + 33).map(|number| f64::from(2 * number));
+        starts.map(move |start| complete(category, name, (start, 1000.0), args))
+    };
+    let calls = crossing(0, "cpu_op", "f", r#""External id": 1"#);
+    let args = r#""correlation": 7, "counted": false"#;
+    let launches = crossing(33, "cuda_runtime", "cudaLaunchKernel", args);
+    let events: Vec<String> = calls.chain(launches).collect();
+    for (events, expected) in [(&events[..65], (33, 32)), (&events[..], (33, 32))] {
+        let line = of_text(&own(events));
+        assert_eq!((line.slices.len(), line.launches.len()), expected);
+        let left_out = events.len() - line.slices.len() - line.launches.len();
+        let missing: u64 = line.missing.iter().map(|(_, count)| *count).sum();
+        assert_eq!(missing, left_out as u64, "{:?}", line.missing);
+    }
 }
 
 #[test]
@@ -151,21 +170,31 @@ fn threads_keep_their_names_and_ids() {
 }
 
 #[test]
-fn polls_belong_to_their_future_and_the_future_to_the_scope_around_its_first_poll() {
+fn polls_belong_to_their_future_and_the_future_to_its_caller() {
     let events = [
         complete("cpu_op", "run", (0.0, 100.0), r#""External id": 1"#),
-        complete("user_annotation", "load", (10.0, 10.0), ""),
+        complete(
+            "user_annotation",
+            "load",
+            (10.0, 10.0),
+            r#""parent": 2, "poll": true"#,
+        ),
         complete("cpu_op", "decode", (12.0, 3.0), r#""External id": 3"#),
-        complete("user_annotation", "load", (50.0, 5.0), ""),
+        complete(
+            "user_annotation",
+            "load",
+            (50.0, 5.0),
+            r#""parent": 2, "poll": true"#,
+        ),
         on_track(
             "cpu_op",
             "load",
             (1, 1000),
             (10.0, 45.0),
-            r#""External id": 2, "future": true, "self_ns": 12000"#,
+            r#""External id": 2, "parent": 1, "future": true, "self_ns": 12000"#,
         ),
     ];
-    let timeline = read(&events.join(","));
+    let timeline = of_text(&own(&events));
     assert_eq!(
         tree(&timeline),
         [
@@ -185,10 +214,26 @@ fn polls_belong_to_their_future_and_the_future_to_the_scope_around_its_first_pol
     );
 }
 
-/// Returns the text of a trace that `profiler-runtime` wrote.
-fn own(events: &[String]) -> String {
-    let events = events.join(",");
-    format!(r#"{{"profiler": {{"name": "profiler-runtime"}}, "traceEvents": [{events}]}}"#)
+#[test]
+fn calls_on_the_track_of_a_future_nest() {
+    let timeline = of_text(&own(&[
+        complete(
+            "cpu_op",
+            "load",
+            (0.0, 50.0),
+            r#""External id": 1, "future": true"#,
+        ),
+        complete("cpu_op", "outer", (10.0, 80.0), r#""External id": 2"#),
+        complete("cpu_op", "inner", (20.0, 10.0), r#""External id": 3"#),
+    ]));
+    assert_eq!(
+        tree(&timeline),
+        [
+            ("load", "-", 50.0),
+            ("outer", "-", 70.0),
+            ("inner", "outer", 10.0)
+        ]
+    );
 }
 
 #[test]
@@ -235,7 +280,7 @@ fn the_time_in_calls_of_cuda_is_that_of_the_function_around_and_markers_are_no_c
             "cuda_runtime",
             "cudaLaunchKernel",
             (10.0, 50.0),
-            r#""correlation": 7"#,
+            r#""correlation": 7, "counted": false"#,
         ),
         complete("cpu_op", "callback", (20.0, 10.0), r#""External id": 2"#),
         complete("python", "[recursion]", (0.0, 0.0), ""),

@@ -3,14 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use profiler_runtime::report::{SliceKind, Timeline, TrackKind};
+use profiler_report::{GpuWorkKind, SliceEnding, SliceKind, Timeline, TrackKind};
 use profiler_trace_validator::validate;
 use proptest::prelude::*;
 
+use super::any_timeline::whole;
 use super::{complete, name, of_text, on_track, read};
 
 /// Writes a time line and reads it again. Returns it with the text of the file.
-fn written(timeline: &Timeline) -> (Timeline, String) {
+pub(super) fn written(timeline: &Timeline) -> (Timeline, String) {
     let folder = std::env::temp_dir();
     let thread = std::thread::current();
     let path = folder.join(format!(
@@ -242,7 +243,7 @@ fn futures_polls_and_scopes_with_parents_elsewhere_are_kept() {
             (5.0, 400.0),
             r#""External id": 2, "parent": 1, "future": true, "self_ns": 30000, "dropped": true"#,
         ),
-        complete("user_annotation", "work", (10.0, 20.0), r#""parent": 2"#),
+        complete("user_annotation", "work", (10.0, 20.0), r#""parent": 2, "poll": true"#),
         on_track(
             "cpu_op",
             "inside",
@@ -260,7 +261,7 @@ fn futures_polls_and_scopes_with_parents_elsewhere_are_kept() {
             "cuda_runtime",
             "cudaLaunchKernel",
             (125.0, 1.0),
-            r#""External id": 4, "correlation": 100001"#,
+            r#""External id": 4, "correlation": 100001, "counted": false"#,
         ),
         on_track(
             "gpu_user_annotation",
@@ -279,7 +280,8 @@ fn futures_polls_and_scopes_with_parents_elsewhere_are_kept() {
         r#"{"ph": "M", "name": "thread_name", "pid": 0, "tid": 9, "args": {"name": "stream 8, overlapping 1", "stream": 8}}"#
             .to_owned(),
     ];
-    let about = r#""profiler": {"name": "profiler-runtime", "unplaced": 3}"#;
+    let about =
+        r#""profiler": {"name": "profiler-runtime", "missing": [["GPU times are not shown", 3]]}"#;
     let timeline = of_text(&format!(
         r#"{{{about}, "traceEvents": [{}]}}"#,
         events.join(",")
@@ -293,6 +295,143 @@ fn futures_polls_and_scopes_with_parents_elsewhere_are_kept() {
     assert_eq!(timeline.launches.len(), 1);
     assert_eq!(timeline.missing.len(), 1);
     assert_kept(&timeline);
+}
+
+/// A trace of a window, with these frames as a stack.
+fn window(frames: &str) -> String {
+    let text = |events: &str| {
+        format!(
+            r#"{{"deviceProperties": [{{"id": 0, "name": "A100", "totalGlobalMem": 4096, "computeMajor": 8, "computeMinor": 6,
+                "maxThreadsPerBlock": 1024, "maxThreadsPerMultiprocessor": 1536, "regsPerBlock": 65536,
+                "regsPerMultiprocessor": 65537, "warpSize": 32, "sharedMemPerBlock": 49152, "sharedMemPerBlockOptin": 101376,
+                "sharedMemPerMultiprocessor": 102400, "numSms": 84, "maxBlocksPerMultiprocessor": 16,
+                "reservedSharedMemPerBlock": 1024}}, {{"id": 1, "name": "T4", "numSms": 40}}],
+            "distributedInfo": {{"rank": 3, "world_size": 8}}, "traceName": "x",
+            "profiler": {{"name": "profiler-runtime", "kernels": true, "step_num": 5, "cycle": 2, "missing": [["lost", 7]]}},
+            "run": "first", "metadata.traceEvents": "[]", "traceEvents": [{events}]}}"#
+        )
+    };
+    let memory = r#""CPU Mem": -3, "CPU Mem Peak": 9, "CPU Mem Allocated": 12, "CPU Mem In Use": 90, "Self CPU Mem": -2,
+        "CUDA Mem": 4, "CUDA Mem In Use": 44, "CUDA Mem Reserved": 444, "allocated bytes": 11, "CUDA bytes": 1"#;
+    let stacks =
+        format!(r#""Call stack": "{frames}", "Native stack": "0: f", "no CUDA time": "ring full""#);
+    let events = [
+        complete(
+            "cpu_op",
+            "f",
+            (0.0, 100.0),
+            &format!(r#""External id": 1, {memory}, {stacks}"#),
+        ),
+        complete(
+            "cpu_op",
+            "g",
+            (200.0, 9.0),
+            r#""External id": 2, "cuda_ns": 500, "cuda_self_ns": 400, "cuda_device": 0, "cuda_stream": 7, "cuda_after_ns": 30,
+                "uncertainty_ns": 60, "moved_ns": 8"#,
+        ),
+        complete(
+            "cuda_runtime",
+            "cudaLaunchKernel",
+            (1.0, 2.0),
+            r#""External id": 1, "correlation": 100001, "correlation of CUPTI": 4, "counted": false"#,
+        ),
+        on_track(
+            "gpu_memcpy",
+            "Memcpy PtoP (Device -> Device)",
+            (0, 7),
+            (110.0, 5.0),
+            r#""External id": 1, "correlation": 9, "device": 0, "stream": 7, "context": 1, "bytes": 64, "fromDevice": 0,
+                "toDevice": 1, "stream of CUPTI": 13"#,
+        ),
+        on_track(
+            "user_annotation",
+            "ProfilerStep#5",
+            (1, 99),
+            (0.0, 210.0),
+            r#""ns": 210000, "thread": 1"#,
+        ),
+        r#"{"ph": "i", "cat": "replay", "name": "f", "pid": 1, "tid": 98, "ts": 90,
+            "args": {"ns": 2000, "self_ns": 1500, "cuda_device": 0, "cuda_stream": 7}}"#
+            .to_owned(),
+        on_track(
+            "cuda_sync",
+            "Context Sync",
+            (1, 9),
+            (20.0, 15.0),
+            r#""device": 1, "context": 2, "ordinal": 1, "rank of process": 3"#,
+        ),
+        r#"{"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "(GPU 1)", "ordinal": 1}}"#
+            .to_owned(),
+        on_track(
+            "gpu_user_annotation",
+            "f",
+            (0, 7),
+            (10.0, 40.0),
+            r#""External id": 1, "self_ns": 40000, "uncertainty_ns": 700, "moved_ns": -900"#,
+        ),
+        on_track(
+            "cuda_sync",
+            "Stream Sync",
+            (0, 9),
+            (20.0, 15.0),
+            r#""device": 0, "context": 1, "waits for stream": 7, "ordinal": 0, "rank of process": 3"#,
+        ),
+    ];
+    text(&events.join(","))
+}
+
+#[test]
+fn what_only_windows_say_is_kept() {
+    let frames = "a.rs(1): f;".repeat(500);
+    let line = of_text(&window(&frames));
+    let [device, other] = &line.devices[..] else {
+        panic!("two devices: {:?}", line.devices)
+    };
+    assert_eq!((other.ordinal, other.properties.multiprocessors), (1, 40));
+    assert_eq!(device.properties.compute, (8, 6));
+    assert_eq!(device.properties.blocks_of_multiprocessor, 16);
+    assert_eq!((line.waits.len(), line.details.len()), (2, 1));
+    let stack = line.details[0].call_stack.as_deref();
+    assert_eq!(stack, Some(&*frames));
+    let (again, text) = written(&line);
+    assert!(text.contains("(GPU 1)"), "a device that only waits use");
+    assert_eq!(line.launches.len(), 1, "without work");
+    assert_eq!(facts(&line), facts(&again), "{text}");
+    assert_eq!(whole(&line), whole(&again));
+    let GpuWorkKind::Memcpy(copy) = line.work[0].kind else {
+        panic!("a copy: {:?}", line.work)
+    };
+    assert_eq!((copy.peer, line.work[0].stream), (Some(1), 13));
+    let named = |track: Option<u32>| track.map(|track| line.tracks[track as usize].name.as_str());
+    assert_eq!(named(line.steps[0].track), Some("thread 1"));
+    assert_eq!(named(line.replays[0].track), Some("stream 7"));
+    assert_eq!(line.metadata[1].0, "traceEvents");
+    assert_eq!(line.metadata.len(), 2, "{:?}", line.metadata);
+    let head = (line.world_size, line.has_kernels, line.step_num, line.cycle);
+    assert_eq!(head, (Some(8), true, Some(5), Some(2)));
+    let gpu = line.slices.iter();
+    let gpu = gpu.filter(|slice| slice.kind == SliceKind::GpuScope);
+    let gpu: Vec<_> = gpu
+        .map(|slice| {
+            let moved = (slice.uncertainty_ns, slice.moved_ns);
+            (slice.start_ns, slice.measured_ns, slice.self_ns, moved)
+        })
+        .collect();
+    let expected = [
+        (10_000, None, 40_000, (Some(700), Some(-900))),
+        (200_030, Some(500), 400, (Some(60), Some(8))),
+    ];
+    assert_eq!(gpu, expected);
+    let memory = line
+        .key_averages()
+        .row("f")
+        .and_then(|row| row.memory)
+        .expect("memory");
+    assert_eq!((memory.cpu_net, memory.self_cpu_net), (-3, -2));
+    assert_eq!(
+        again.key_averages().row("f").and_then(|row| row.memory),
+        Some(memory)
+    );
 }
 
 /// Spans of any categories on a few tracks, which nest, follow or cross each other.
@@ -395,7 +534,7 @@ fn parents_in_a_circle_are_none() {
         (3.0, 1.0),
         r#""correlation": 7"#,
     ));
-    for writer in ["profiler", "profiler-runtime", "another"] {
+    for writer in ["profiler-runtime", "another"] {
         let text = format!(
             r#"{{"profiler": {{"name": "{writer}"}}, "traceEvents": [{}]}}"#,
             events.join(",")
@@ -412,13 +551,19 @@ fn parents_in_a_circle_are_none() {
 
 #[test]
 fn names_of_arguments_mean_nothing_in_files_of_other_programs() {
-    let args = r#""External id": 2, "parent": 0, "poll": true, "counted": false, "stand-in": true, "ns": 1900, "location": "here""#;
+    let args = r#""External id": 2, "parent": 0, "poll": true, "counted": false, "stand-in": true, "ns": 1900,
+        "location": "here", "self_ns": 5, "future": true, "panicked": true, "full name": "another", "cuda_ns": 3,
+        "cuda_device": 0, "cuda_stream": 7"#;
     let events = [
         complete("x", "outer", (0.0, 10.0), r#""External id": 1"#),
         complete("x", "inner", (1.0, 1.0), args),
+        r#"{"ph": "i", "cat": "replay", "name": "r", "pid": 1, "tid": 1, "ts": 5}"#.to_owned(),
     ];
     let timeline = read(&events.join(","));
+    assert_eq!((timeline.slices.len(), timeline.replays.len()), (2, 0));
     let inner = &timeline.slices[1];
+    assert_eq!((inner.self_ns, inner.ending), (1000, SliceEnding::Returned));
+    assert_eq!(name(&timeline, inner), "inner");
     assert_eq!((inner.duration_ns, inner.parent), (1000, Some(0)));
     assert_eq!(inner.kind, SliceKind::Call);
     assert_eq!(&*timeline.names[inner.name as usize].location, "");

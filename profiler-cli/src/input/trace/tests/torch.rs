@@ -1,8 +1,8 @@
 //! Launches and GPU work, as PyTorch writes them, and as `profiler-runtime` does.
 
-use profiler_runtime::report::{KernelRowKind, MemoryKind, SliceKind, TrackKind, Verdict};
+use profiler_report::{KernelRowKind, MemoryKind, SliceKind, TrackKind, Verdict};
 
-use super::{complete, name, of_text, on_track, read, tree};
+use super::{complete, of_text, on_track, read, tree};
 
 /// An operator that launches two kernels; its range on the stream; and a kernel whose launch is not in the file.
 fn launches() -> Vec<String> {
@@ -156,16 +156,14 @@ fn a_kernel_with_the_name_of_its_function_is_counted_once() {
 fn what_profiler_runtime_writes_in_place_of_kernels_is_left_out() {
     let events = [
         complete("cpu_op", "forward", (0.0, 100.0), r#""External id": 1, "full name": "app::forward""#),
-        complete("cuda_runtime", "cudaLaunchKernel", (0.0, 0.0), r#""correlation": 100001, "External id": 1"#),
-        on_track("gpu_user_annotation", "forward", (0, 8), (10.0, 60.0), r#""External id": 1, "full name": "app::forward""#),
+        complete("cuda_runtime", "cudaLaunchKernel", (0.0, 0.0), r#""correlation": 100001, "External id": 1, "stand-in": true"#),
+        on_track("gpu_user_annotation", "forward", (0, 8), (10.0, 60.0), r#""External id": 1, "full name": "app::forward", "self_ns": 60000"#),
         on_track("kernel", "forward", (0, 8), (10.0, 60.0), r#""correlation": 100001, "scope": true"#),
         r#"{"ph": "i", "cat": "replay", "name": "graph", "pid": 1, "tid": 5, "ts": 90, "args": {"ns": 2000, "self_ns": 1500}}"#.to_owned(),
     ];
     let timeline = of_text(&format!(
-        r#"{{"profiler": {{"name": "profiler-runtime", "complete": false, "over_capacity": 4, "ring_full": 0, "unread": 0,
-            "cut_short": true, "handler_behind": 0, "late": 0, "no_memory": 0,
-            "lost_work": {{"dropped": 0, "no_buffer": 7, "launch_queue_full": 0, "queue_full": 0, "incomplete": 0,
-            "without_time": 0, "over_capacity": 0, "without_name": 0, "no_memory": 0}}}},
+        r#"{{"profiler": {{"name": "profiler-runtime", "complete": false, "missing": [["kernels were lost", 7],
+            ["scopes were lost", 4], ["it was cut short", 0]]}},
             "deviceProperties": [{{"id": 0, "name": "Simulated"}}], "distributedInfo": {{"rank": 3}},
             "baseTimeNanoseconds": 1700000000000000000, "traceEvents": [{}]}}"#,
         events.join(",")
@@ -220,29 +218,78 @@ fn work_that_overlaps_on_its_stream_gets_a_track_beside() {
 }
 
 #[test]
-fn steps_on_a_track_of_their_own_are_no_calls() {
+fn a_step_is_a_call_of_its_thread_also_if_nothing_else_ran_there() {
+    let step = |category: &str, number: u32, start: f64| {
+        let name = format!("ProfilerStep#{number}");
+        on_track(category, &name, (1, 99), (start, 10.0), "")
+    };
+    // PyTorch 1.8 wrote steps as operators.
     let events = [
-        on_track(
-            "user_annotation",
-            "ProfilerStep#0",
-            (1, 99),
-            (0.0, 10.0),
-            "",
-        ),
-        on_track(
-            "user_annotation",
-            "ProfilerStep#1",
-            (1, 99),
-            (10.0, 10.0),
-            "",
-        ),
+        step("user_annotation", 0, 0.0),
+        step("Operator", 1, 10.0),
         complete("cpu_op", "f", (1.0, 2.0), ""),
     ];
     let timeline = read(&events.join(","));
-    assert_eq!(tree(&timeline), [("f", "-", 2.0)]);
-    assert_eq!(name(&timeline, &timeline.slices[0]), "f");
     assert_eq!(timeline.steps.len(), 2);
-    assert_eq!(timeline.tracks.len(), 1);
+    let averages = timeline.key_averages();
+    let own = |name: &str| averages.row(name).and_then(|row| Some(row.cpu?.self_ns));
+    assert_eq!(own("ProfilerStep*"), Some(20_000.0));
+    assert_eq!(own("f"), Some(2_000.0));
+    // Files of our own have their steps on a track of their own: they are calls only if they say so.
+    let timeline = of_text(&super::own(&events));
+    assert_eq!(timeline.steps.len(), 2);
+    assert_eq!(timeline.key_averages().row("ProfilerStep*"), None);
+}
+
+#[test]
+fn categories_that_are_not_known_are_no_functions() {
+    let events = [
+        complete("cpu_op", "aten::add", (0.0, 50.0), ""),
+        complete("mtia_runtime", "launch", (10.0, 5.0), ""),
+        complete("cuda_profiler_range", "range", (0.0, 8500.0), ""),
+        complete("cuda_profiler_range", "range", (9000.0, 1.0), ""),
+    ];
+    let averages = read(&events.join(",")).key_averages();
+    assert_eq!(averages.self_cpu_time_total_ns, Some(50_000.0));
+    assert!(averages.row("launch").is_some() && averages.row("range").is_none());
+    let note = "2 events of the category `cuda_profiler_range` are no known work of a CPU or a device: they are left out";
+    assert!(averages.to_json().contains(note), "{averages}");
+    // Other programs have categories of their own.
+    let averages = read(&events[2..].join(",")).key_averages();
+    assert_eq!(averages.row("range").map(|row| row.calls), Some(2));
+}
+
+#[test]
+fn work_without_a_launch_is_counted_in_a_note() {
+    let events = [
+        complete("cpu_op", "aten::add", (0.0, 50.0), r#""External id": 1"#),
+        on_track(
+            "kernel",
+            "a",
+            (0, 7),
+            (10.0, 1.0),
+            r#""correlation": 7, "stream": 7"#,
+        ),
+        on_track(
+            "gpu_memcpy",
+            "b",
+            (0, 7),
+            (20.0, 1.0),
+            r#""correlation": 8, "stream": 7"#,
+        ),
+    ];
+    let launch = complete(
+        "cuda_runtime",
+        "cudaLaunchKernel",
+        (5.0, 1.0),
+        r#""correlation": 7"#,
+    );
+    let notes = |events: &[String]| read(&events.join(",")).key_averages().to_json();
+    let expected = "kernels, copies and fills have no launch in the file";
+    assert!(notes(&events).contains(&format!("2 {expected}")));
+    let with_launch = [&events[..], &[launch]].concat();
+    assert!(notes(&with_launch).contains(&format!("1 {expected}")));
+    assert!(!notes(&with_launch[..1]).contains(expected));
 }
 
 /// Launches, a kernel and a copy with the arguments of PyTorch.
@@ -335,14 +382,14 @@ fn kernels_in_files_of_profiler_runtime_are_inside_the_gpu_times_of_scopes() {
             "cuda_runtime",
             "cudaLaunchKernel",
             (5.0, 2.0),
-            r#""correlation": 100001, "External id": 1"#,
+            r#""correlation": 100001, "External id": 1, "counted": false"#,
         ),
         on_track(
             "gpu_user_annotation",
             "forward",
             (0, 8),
             (10.0, 60.0),
-            r#""External id": 1"#,
+            r#""External id": 1, "self_ns": 60000"#,
         ),
         on_track(
             "kernel",

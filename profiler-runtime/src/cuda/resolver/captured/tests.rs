@@ -2,7 +2,7 @@ use std::num::NonZero;
 
 use super::*;
 use crate::cuda::context::Context;
-use crate::cuda::ffi::fake::FakeDriver;
+use crate::cuda::ffi::fake::{FakeDriver, event};
 
 const READ: &str = "cuEventElapsedTime";
 
@@ -14,13 +14,13 @@ struct Fixture {
 }
 
 fn anchor() -> Event {
-    Event::for_test(1)
+    event(1)
 }
 
 /// Returns the two events of a scope.
 fn events(key: u64) -> [Event; 2] {
     let key = usize::try_from(key).expect("it is small");
-    [Event::for_test(10 * key), Event::for_test(10 * key + 1)]
+    [event(10 * key), event(10 * key + 1)]
 }
 
 impl Fixture {
@@ -68,7 +68,7 @@ impl Fixture {
             reason = "they are small"
         )]
         let microseconds = |ns: f64| (ns / 1e3).round() as u32;
-        let add = |replay: Replay<'_>| {
+        let add = |replay: ReplayedScope<'_>| {
             let key = replay.measurement.scope.key;
             replays.push((key, microseconds(replay.ns), microseconds(replay.own)));
         };
@@ -208,7 +208,7 @@ fn outermost(spans: [(u32, u64, u64, u64); 3]) -> [bool; 3] {
         fixture.replay(key, [1.0, 2.0]);
     }
     let mut outermost = [false; 3];
-    let add = |replay: Replay<'_>| {
+    let add = |replay: ReplayedScope<'_>| {
         let at = usize::try_from(replay.measurement.scope.key - 1).expect("it is small");
         outermost[at] = replay.outermost;
     };
@@ -248,14 +248,15 @@ fn a_renewed_anchor_is_no_replay() {
     assert_eq!(fixture.poll().len(), 2);
     // The second scope is replayed before the anchor is renewed, and the replay is not noticed until after that.
     fixture.replay(2, [3.0, 5.0]);
-    let renewed = Event::for_test(2);
+    let renewed = event(2);
     fixture.driver.pass(renewed, 4.0);
     fixture
         .scopes
         .rebase(&fixture.driver, anchor(), Some(renewed));
     let mut replays = Vec::new();
     for _ in 0..2 {
-        let add = |replay: Replay<'_>| replays.push((replay.measurement.scope.key, replay.ns));
+        let add =
+            |replay: ReplayedScope<'_>| replays.push((replay.measurement.scope.key, replay.ns));
         fixture.scopes.poll(&fixture.driver, renewed, true, add);
     }
     assert_eq!(replays, [(2, 2e6)]);

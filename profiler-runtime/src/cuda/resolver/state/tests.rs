@@ -1,12 +1,13 @@
 use std::panic::panic_any;
 
+use profiler_host::diagnostics::catch_own_panic;
+
 use super::*;
 
 use crate::cuda::ffi::fake::FakeDriver;
 use crate::cuda::loss;
 use crate::cuda::resolver::test_scopes::{TestScope, counts, driver, name};
-use crate::diagnostics::catch_own_panic;
-use crate::log::LogRequest;
+use crate::log_record::LogRequest;
 use crate::name::Name;
 
 fn lost(name: &Name) -> Box<GpuMeasurement> {

@@ -1,0 +1,292 @@
+//! The protocol between a program and an NVTX tool, version 3, as `nvtx3/nvtxDetail` of NVIDIA's headers has it.
+//!
+//! The tool's `InitializeInjectionNvtx2` gets one function, [`export_table`]. Through it, the tool asks for the table of
+//! each module, and stores its own functions in the entries that it knows. An entry that the tool leaves alone stays null,
+//! and its calls do nothing.
+//!
+//! A table is an array of pointers to the entries. The entry at index i is for the function with the callback id i. The
+//! first pointer is null, and one more null follows the last. Tools read and write without atomics, while they are
+//! initialized and possibly when they detach; the profiler reads each entry with one relaxed load. This suffices, since
+//! an entry is complete in itself: it is null or a function that is never unloaded.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+/// An entry of a module: null, or a function of the tool.
+type Entry = AtomicPtr<c_void>;
+
+/// Pointers to entries, of which the first and the last are null.
+struct Table<const N: usize>([*const Entry; N]);
+
+// SAFETY: the pointers never change, and the entries that they point to are atomic.
+unsafe impl<const N: usize> Sync for Table<N> {}
+
+impl<const N: usize> Table<N> {
+    const fn new(entries: &'static [Entry]) -> Self {
+        assert!(entries.len() + 1 == N, "null after the last entry");
+        let mut pointers = [ptr::null(); N];
+        let mut index = 1;
+        while index < entries.len() {
+            pointers[index] = &raw const entries[index];
+            index += 1;
+        }
+        Self(pointers)
+    }
+}
+
+macro_rules! modules {
+    ($($entries:ident, $table:ident: $id:literal, $size:literal;)*) => {
+        $(
+            static $entries: [Entry; $size] = [const { Entry::new(ptr::null_mut()) }; $size];
+            static $table: Table<{ $size + 1 }> = Table::new(&$entries);
+        )*
+
+        /// Returns the table of a module and the number of its entries.
+        fn module(id: u32) -> Option<(*const *const Entry, u32)> {
+            match id {
+                $($id => Some(($table.0.as_ptr(), $size)),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+// All modules of the official client, with the sizes that it has: a tool may refuse a program without one of them.
+modules! {
+    CORE, CORE_TABLE: 1, 16;
+    CUDA, CUDA_TABLE: 2, 9;
+    OPENCL, OPENCL_TABLE: 3, 15;
+    CUDART, CUDART_TABLE: 4, 7;
+    CORE2, CORE2_TABLE: 5, 16;
+    SYNC, SYNC_TABLE: 6, 7;
+}
+
+/// `NvtxExportTableCallbacks`.
+#[repr(C)]
+struct Callbacks {
+    struct_size: usize,
+    module_table: unsafe extern "system" fn(u32, *mut *const *const Entry, *mut u32) -> c_int,
+}
+
+/// `NvtxExportTableVersionInfo`.
+#[repr(C)]
+struct VersionInfo {
+    struct_size: usize,
+    version: u32,
+    reserved: u32,
+    set_injection_version: unsafe extern "system" fn(u32),
+}
+
+/// The version of the interface that the program was built with: `NVTX_VERSION`.
+const VERSION: u16 = 3;
+
+static CALLBACKS: Callbacks = Callbacks {
+    struct_size: size_of::<Callbacks>(),
+    module_table,
+};
+
+static VERSION_INFO: VersionInfo = VersionInfo {
+    struct_size: size_of::<VersionInfo>(),
+    version: VERSION as u32,
+    reserved: 0,
+    set_injection_version,
+};
+
+/// The tool's function `InitializeInjectionNvtx2`. Returns 0 if the tool refuses the program.
+pub type Initialize =
+    unsafe extern "system" fn(unsafe extern "system" fn(u32) -> *const c_void) -> c_int;
+
+/// Returns one of the structures that a tool asks for, or null: what [`Initialize`] gets.
+///
+/// # Safety
+///
+/// May be called at any time.
+pub unsafe extern "system" fn export_table(id: u32) -> *const c_void {
+    match id {
+        1 => ptr::from_ref(&CALLBACKS).cast(),
+        3 => ptr::from_ref(&VERSION_INFO).cast(),
+        _ => ptr::null(),
+    }
+}
+
+/// Gives the tool the table of a module. Returns 0 for one that does not exist.
+unsafe extern "system" fn module_table(
+    id: u32,
+    table: *mut *const *const Entry,
+    size: *mut u32,
+) -> c_int {
+    let Some((entries, len)) = module(id) else {
+        return 0;
+    };
+    // SAFETY: the tool passes null, or a pointer that is valid for writes.
+    unsafe {
+        if let Some(size) = size.as_mut() {
+            *size = len;
+        }
+        if let Some(table) = table.as_mut() {
+            *table = entries;
+        }
+    }
+    1
+}
+
+/// Takes the version of the tool, which changes nothing for a client of version 3.
+unsafe extern "system" fn set_injection_version(_version: u32) {}
+
+/// A domain of the tool: null is the one that all programs share.
+pub type Domain = *mut c_void;
+/// A registered string of the tool.
+pub type StringHandle = *mut c_void;
+
+/// Declares functions that read an entry as a function of a type.
+macro_rules! functions {
+    ($entries:ident: $($(#[$meta:meta])* $name:ident = $id:literal: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
+        $(
+            #[doc = concat!("Returns the tool's `", stringify!($name), "`, if it has one.")]
+            $(#[$meta])*
+            #[inline]
+            pub fn $name() -> Option<unsafe extern "system" fn($($argument),*) $(-> $result)?> {
+                let address = super::$entries.get($id)?.load(super::Relaxed);
+                // SAFETY: null, which is `None`, or the tool's function for this callback id, which has this type.
+                unsafe { std::mem::transmute(address) }
+            }
+        )*
+    };
+}
+
+/// Functions without a domain.
+pub mod core {
+    use std::ffi::c_char;
+
+    functions! { CORE:
+        name_os_thread = 14: fn(u32, *const c_char);
+    }
+}
+
+/// Functions on objects of the driver.
+pub mod cuda {
+    use std::ffi::c_char;
+
+    use crate::driver::RawStream;
+
+    functions! { CUDA:
+        name_stream = 5: fn(RawStream, *const c_char);
+    }
+}
+
+/// Functions with a domain.
+pub mod core2 {
+    use std::ffi::{c_char, c_int};
+
+    use super::{Attributes, Domain, StringHandle};
+
+    functions! { CORE2:
+        range_start = 2: fn(Domain, *const Attributes) -> u64;
+        range_end = 3: fn(Domain, u64);
+        range_push = 4: fn(Domain, *const Attributes) -> c_int;
+        range_pop = 5: fn(Domain) -> c_int;
+        name_category = 8: fn(Domain, u32, *const c_char);
+        register_string = 10: fn(Domain, *const c_char) -> StringHandle;
+        domain_create = 12: fn(*const c_char) -> Domain;
+    }
+}
+
+/// The attributes of a range: `nvtxEventAttributes_t`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Attributes {
+    version: u16,
+    size: u16,
+    category: u32,
+    colour_type: i32,
+    colour: u32,
+    payload_type: i32,
+    reserved: i32,
+    payload: u64,
+    message_type: i32,
+    message: *const c_void,
+}
+
+const COLOUR_ARGB: i32 = 1;
+const PAYLOAD_U64: i32 = 1;
+const MESSAGE_TEXT: i32 = 1;
+const MESSAGE_REGISTERED: i32 = 3;
+
+impl Attributes {
+    /// Returns the attributes of a range without a message and a payload. `colour` is opaque red, green and blue.
+    #[allow(clippy::cast_possible_truncation, reason = "48 bytes")]
+    #[inline]
+    pub fn new(category: u32, colour: u32) -> Self {
+        Self {
+            version: VERSION,
+            size: size_of::<Self>() as u16,
+            category,
+            colour_type: COLOUR_ARGB,
+            colour,
+            payload_type: 0,
+            reserved: 0,
+            payload: 0,
+            message_type: 0,
+            message: ptr::null(),
+        }
+    }
+
+    /// Gives the range a number.
+    #[inline]
+    pub fn set_payload(&mut self, payload: u64) {
+        self.payload_type = PAYLOAD_U64;
+        self.payload = payload;
+    }
+
+    /// Gives the range a message, which ends with a zero.
+    #[inline]
+    pub fn set_text(&mut self, text: *const c_char) {
+        self.message_type = MESSAGE_TEXT;
+        self.message = text.cast();
+    }
+
+    /// Gives the range a message that the tool has registered.
+    #[inline]
+    pub fn set_registered(&mut self, string: StringHandle) {
+        self.message_type = MESSAGE_REGISTERED;
+        self.message = string;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_point_to_their_entries_between_two_nulls() {
+        let (table, size) = module(5).expect("a module");
+        // SAFETY: the table has one pointer more than there are entries.
+        let table = unsafe { std::slice::from_raw_parts(table, size as usize + 1) };
+        assert!(table[0].is_null() && table[16].is_null());
+        assert_eq!(table[4], &raw const CORE2[4]);
+        assert_eq!(table[15], &raw const CORE2[15]);
+        assert!(module(0).is_none() && module(7).is_none());
+    }
+
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    fn structures_have_the_layout_of_the_headers() {
+        assert_eq!((size_of::<Callbacks>(), size_of::<VersionInfo>()), (16, 24));
+        assert_eq!(size_of::<Attributes>(), 48);
+        let offsets = [
+            std::mem::offset_of!(Attributes, category),
+            std::mem::offset_of!(Attributes, colour),
+            std::mem::offset_of!(Attributes, payload_type),
+            std::mem::offset_of!(Attributes, payload),
+            std::mem::offset_of!(Attributes, message_type),
+            std::mem::offset_of!(Attributes, message),
+        ];
+        assert_eq!(offsets, [4, 12, 16, 24, 32, 40]);
+    }
+
+    #[test]
+    fn an_entry_without_a_function_is_none() {
+        assert!(core::name_os_thread().is_none() && core2::range_push().is_none());
+    }
+}

@@ -1,0 +1,49 @@
+//! The name of this machine.
+
+use std::env;
+use std::fs;
+
+/// The longest name that is returned, in characters.
+const MAX_LENGTH: usize = 64;
+
+/// Returns the host name from the kernel's files or the environment, or `localhost`. The name is safe in a file name.
+pub fn name() -> String {
+    let kernel = || fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let file = || fs::read_to_string("/etc/hostname").ok();
+    let variable = |name| move || env::var(name).ok();
+    let name = kernel()
+        .or_else(file)
+        .or_else(variable("HOSTNAME"))
+        .or_else(variable("COMPUTERNAME"))
+        .unwrap_or_default();
+    sanitize(&name)
+}
+
+/// Replaces the characters that are not safe in a file name on every system.
+fn sanitize(name: &str) -> String {
+    let safe = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
+    let sanitized: String = name
+        .trim()
+        .chars()
+        .take(MAX_LENGTH)
+        .map(|letter| if safe(letter) { letter } else { '_' })
+        .collect();
+    if sanitized.is_empty() {
+        "localhost".to_owned()
+    } else {
+        sanitized
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_name_is_safe_in_a_file_name() {
+        assert_eq!(sanitize("node-7.cluster\n"), "node-7.cluster");
+        assert_eq!(sanitize("../Büro pc"), ".._B_ro_pc");
+        assert_eq!(sanitize(" \n"), "localhost");
+        assert_eq!(sanitize(&"x".repeat(500)).len(), MAX_LENGTH);
+    }
+}

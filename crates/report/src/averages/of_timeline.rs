@@ -1,0 +1,323 @@
+//! Averaging a time line.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::KeyAverages;
+use super::group::Groups;
+use super::tally::{Call, CallGpuTime, Edges, Tally, ns};
+use crate::call_tree::callers;
+use crate::covered::{covered, streams};
+use crate::group_by::GroupBy;
+use crate::kernels::{AllKernels, KernelRecord, of_timeline};
+use crate::row::{MemoryStats, OwnMemory};
+use crate::share::{share_cpu, share_cuda};
+use crate::sort::SortKey;
+use crate::timeline::{Slice, SliceDetails, SliceKind, Timeline};
+use crate::walk::{NONE, Visit, Walk};
+
+/// How a time line was measured, as far as it is known.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The note below a table without rows.
+    pub when_empty: &'static str,
+    /// Calls on the CPU that are shorter are too short to be timed individually, in nanoseconds.
+    pub shortest_ns: f64,
+    /// The time that a scope takes to have its GPU time recorded, outside of its time on the CPU, in nanoseconds.
+    pub gpu_cost_ns: f64,
+    /// How the kernels were recorded.
+    pub kernels: KernelRecord,
+}
+
+impl Default for Measured {
+    fn default() -> Self {
+        Self {
+            when_empty: "nothing began and ended in the time line",
+            shortest_ns: 0.0,
+            gpu_cost_ns: 0.0,
+            kernels: KernelRecord::default(),
+        }
+    }
+}
+
+impl Timeline {
+    /// Averages the scopes of the time line over all calls of the same name.
+    ///
+    /// A kernel or copy inside the GPU time of a scope is counted there. Any other one has a row of its own, and its time
+    /// is in the GPU total of all functions around its launch; their GPU self time does not contain it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_report::{Slice, SliceName, Timeline, Track};
+    ///
+    /// let mut timeline = Timeline::default();
+    /// timeline.tracks.push(Track::default());
+    /// let mut name = SliceName::default();
+    /// name.text = "forward".into();
+    /// timeline.names.push(name);
+    /// let mut slice = Slice::default();
+    /// (slice.duration_ns, slice.self_ns) = (1_500, 1_500);
+    /// timeline.slices.push(slice);
+    ///
+    /// let averages = timeline.key_averages();
+    /// let row = averages.row("forward").expect("it was called");
+    /// assert_eq!((row.calls, averages.self_cpu_time_total_ns), (1, Some(1_500.0)));
+    /// ```
+    #[must_use]
+    pub fn key_averages(&self) -> KeyAverages {
+        self.key_averages_by(GroupBy::new())
+    }
+
+    /// Averages the scopes of the time line, with separate rows for different input shapes or enclosing scopes.
+    ///
+    /// The shapes are those of [`shapes`](Self::shapes); a text there that is no list of shapes counts as none. Kernels and
+    /// copies that have rows have no shapes. The enclosing scopes are those that the call
+    /// [recorded](SliceDetails::call_stack), or else those of the time line.
+    #[must_use]
+    pub fn key_averages_by(&self, by: GroupBy) -> KeyAverages {
+        gather(self, by, &Measured::default())
+    }
+}
+
+/// Averages a time line.
+pub fn gather(timeline: &Timeline, by: GroupBy, measured: &Measured) -> KeyAverages {
+    let slices = &timeline.slices;
+    let callers = callers(timeline);
+    let polled = polled(timeline, &callers);
+    let texts = numbers(timeline);
+    let text_of = |slice: &Slice| texts.get(slice.name as usize).copied().unwrap_or(NONE);
+    let covered = covered(timeline, &callers);
+    let gpu = gpu_times(timeline, &callers, &covered, measured.gpu_cost_ns);
+    let is_call = |index: usize| match slices[index].kind {
+        SliceKind::Call | SliceKind::AsyncCall => true,
+        SliceKind::GpuWork => !covered[index],
+        SliceKind::FuturePoll => false,
+        // It belongs to the call of its parent.
+        SliceKind::GpuScope => callers[index] == NONE,
+    };
+    let mut groups = Groups::new(timeline, &callers, &texts, by);
+    let row_of = |index: usize| is_call(index).then(|| groups.of_call(index));
+    let row_of: Vec<Option<usize>> = (0..slices.len()).map(row_of).collect();
+    let replays: Vec<usize> = timeline
+        .replays
+        .iter()
+        .map(|replay| groups.of_replay(replay.name))
+        .collect();
+    let mut rows = groups.into_rows();
+    let mut tallies = vec![Tally::default(); rows.len()];
+    let mut edges = Edges::default();
+    for visit in Walk::new(&callers, is_call) {
+        let (Visit::Enter(index) | Visit::Leave(index)) = visit;
+        let Some(tally) = row_of[index].and_then(|row| tallies.get_mut(row)) else {
+            continue;
+        };
+        let slice = &slices[index];
+        let details = details(timeline, slice);
+        let call = call_of(slice, details, polled[index], gpu[index]);
+        let caller = slices.get(callers[index] as usize).map_or(NONE, text_of);
+        let edge = edges.between(caller, text_of(slice));
+        if visit == Visit::Enter(index) {
+            tally.enter(&call);
+            edge.enter(&call);
+        } else {
+            let is_outermost = tally.leave(&call);
+            if let Some(details) = details {
+                count_memory(slice, details, is_outermost, &mut tally.memory);
+            }
+            edge.leave(&call);
+        }
+    }
+    for (replay, row) in timeline.replays.iter().zip(replays) {
+        tallies[row].replay(ns(replay.duration_ns), ns(replay.self_ns));
+    }
+    let busy: Vec<f64> = tallies.iter().map(|tally| tally.sums.cpu()[1]).collect();
+    for (row, tally) in rows.iter_mut().zip(tallies) {
+        tally.finish(row, measured.shortest_ns);
+    }
+    let edges = edges.finish(|name| text(timeline, name));
+    let kernels = of_timeline(timeline, &callers, &texts, &measured.kernels);
+    let kernels = kernels.map(|kernels| AllKernels {
+        kernels,
+        rows: rows.len(),
+    });
+    if let Some(kernels) = kernels.as_ref().filter(|_| by == GroupBy::new()) {
+        kernels.judge(&mut rows);
+    }
+    let self_cpu = share_cpu(&mut rows, |index, _| busy[index]);
+    let self_cuda = share_cuda(&mut rows);
+    let mut notes = missing(timeline);
+    if rows.is_empty() {
+        notes.push(measured.when_empty.to_owned());
+    }
+    let averages = KeyAverages {
+        rows,
+        self_cpu_time_total_ns: self_cpu,
+        self_cuda_time_total_ns: self_cuda,
+        by,
+        edges: Some(edges.into()),
+        gpus: Vec::new(),
+        kernels: kernels.map(Arc::new),
+        notes,
+    };
+    averages.sort_by(if self_cpu.is_some() {
+        SortKey::CpuTimeTotal
+    } else {
+        SortKey::CudaTimeTotal
+    })
+}
+
+/// Returns the number of the text of each name: several names may have one text.
+fn numbers(timeline: &Timeline) -> Vec<u32> {
+    let mut known: HashMap<&str, u32> = HashMap::new();
+    let names = (0..).zip(&timeline.names);
+    names
+        .map(|(index, name)| *known.entry(&name.text).or_insert(index))
+        .collect()
+}
+
+fn text(timeline: &Timeline, name: u32) -> String {
+    let name = timeline.names.get(name as usize);
+    name.map_or_else(String::new, |name| name.text.to_string())
+}
+
+fn details<'t>(timeline: &'t Timeline, slice: &Slice) -> Option<&'t SliceDetails> {
+    timeline.details.get(slice.details? as usize)
+}
+
+/// Returns the GPU time of each call: that of its scope, or else the sum of the work that it and the calls inside launched.
+fn gpu_times(
+    timeline: &Timeline,
+    callers: &[u32],
+    covered: &[bool],
+    cost_ns: f64,
+) -> Vec<Option<CallGpuTime>> {
+    let slices = &timeline.slices;
+    let streams = streams(timeline);
+    let mut measured: Vec<Option<CallGpuTime>> = vec![None; slices.len()];
+    let mut launched: Vec<Option<f64>> = vec![None; slices.len()];
+    for ((index, slice), caller) in slices.iter().enumerate().zip(callers) {
+        let belongs_to = match slice.kind {
+            SliceKind::GpuWork if covered[index] => continue,
+            SliceKind::GpuWork => index,
+            SliceKind::GpuScope if *caller == NONE => index,
+            SliceKind::GpuScope => *caller as usize,
+            _ => continue,
+        };
+        let is_launch_bound = (slice.kind == SliceKind::GpuScope && *caller != NONE).then(|| {
+            // Events are recorded outside the two clock readings: that adds to the launch time, as in the statistics.
+            let launching = ns(slices[belongs_to].duration_ns) + cost_ns;
+            launching >= ns(slice.total_ns())
+        });
+        let time = measured[belongs_to].get_or_insert(CallGpuTime {
+            ns: 0.0,
+            own: 0.0,
+            // A function may have the name of the kernel that it launches, whose time is then in its own.
+            stream: if slice.kind == SliceKind::GpuWork {
+                NONE
+            } else {
+                streams
+                    .get(slice.track as usize)
+                    .copied()
+                    .unwrap_or(slice.track)
+            },
+            is_launch_bound,
+        });
+        time.ns += ns(slice.total_ns());
+        time.own += ns(slice.self_ns);
+        if let Some(around) = launched.get_mut(*caller as usize)
+            && slice.kind == SliceKind::GpuWork
+        {
+            *around.get_or_insert_default() += ns(slice.duration_ns);
+        }
+    }
+    // A call comes after its caller.
+    for index in (0..slices.len()).rev() {
+        let caller = callers[index] as usize;
+        if let Some(time) = launched[index]
+            && caller < index
+        {
+            *launched[caller].get_or_insert_default() += time;
+        }
+    }
+    let sums = launched.into_iter().map(|launched| {
+        launched.map(|ns| CallGpuTime {
+            ns,
+            own: 0.0,
+            stream: NONE,
+            is_launch_bound: None,
+        })
+    });
+    measured
+        .into_iter()
+        .zip(sums)
+        .map(|(measured, sum)| measured.or(sum))
+        .collect()
+}
+
+/// Returns the time of the polls of each future that the time line has.
+fn polled(timeline: &Timeline, callers: &[u32]) -> Vec<i64> {
+    let mut polled = vec![0_i64; timeline.slices.len()];
+    for (slice, caller) in timeline.slices.iter().zip(callers) {
+        if slice.kind == SliceKind::FuturePoll
+            && let Some(sum) = polled.get_mut(*caller as usize)
+        {
+            *sum = sum.saturating_add(slice.duration_ns.max(0));
+        }
+    }
+    polled
+}
+
+/// Returns one call of the walk.
+fn call_of(
+    slice: &Slice,
+    details: Option<&SliceDetails>,
+    polled: i64,
+    gpu: Option<CallGpuTime>,
+) -> Call {
+    let is_untimed = details.is_some_and(|details| details.is_untimed);
+    let is_timed = !slice.is_on_gpu() && !is_untimed;
+    let is_future = slice.kind == SliceKind::AsyncCall;
+    let elapsed = is_timed.then(|| slice.duration_ns.max(0));
+    let busy = match elapsed {
+        Some(_) if is_future => details
+            .and_then(|details| details.polled_ns)
+            .unwrap_or(polled),
+        elapsed => elapsed.unwrap_or_default(),
+    };
+    Call {
+        elapsed,
+        busy,
+        own: if is_timed { slice.self_ns.max(0) } else { 0 },
+        is_future,
+        ending: slice.ending,
+        lacks_cuda: details.is_some_and(|details| details.no_gpu_time.is_some()),
+        gpu,
+    }
+}
+
+/// Counts the memory of a call, if it was recorded with that of its children.
+fn count_memory(
+    slice: &Slice,
+    details: &SliceDetails,
+    is_outermost: bool,
+    row: &mut Option<MemoryStats>,
+) {
+    if let Some(memory) = &details.memory {
+        let own = OwnMemory {
+            host_net: details.own_host_net,
+            allocated: slice.allocated_bytes.unwrap_or_default(),
+            device_net: slice.device_bytes.unwrap_or_default(),
+        };
+        row.get_or_insert_default().count(memory, own, is_outermost);
+    }
+}
+
+/// Describes what the time line lacks.
+fn missing(timeline: &Timeline) -> Vec<String> {
+    let missing = timeline.missing.iter().map(|(reason, count)| match count {
+        0 => reason.clone(),
+        count => format!("{count} {reason}"),
+    });
+    missing.collect()
+}

@@ -1,0 +1,420 @@
+//! The call tree of a time line.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{CallLabels, CallNode, CallTree, CallTreeOptions};
+use crate::covered::covered;
+use crate::timeline::{Replay, Slice, SliceKind, Timeline};
+use crate::walk::{NONE, Visit, Walk};
+
+/// The longest path on which each recursive call has a node of its own. The files of most viewers hold whole paths, so
+/// their size grows with the square of the depth.
+const MAX_DEPTH: u32 = 512;
+
+impl Timeline {
+    /// Returns the call tree: the calls of each path added up, divided as `by` says.
+    ///
+    /// The GPU time of a scope belongs to the node of the scope. A kernel or copy inside such a time is in it; any other one
+    /// is a node below the function that launched it. A replay of a graph has no caller, and is no call. From a depth of
+    /// 512 on, a recursive call is counted on the node of the open call that has the same caller and callee.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_report::{CallTreeOptions, Slice, SliceName, Timeline, Track};
+    ///
+    /// let mut timeline = Timeline::default();
+    /// timeline.tracks.push(Track::default());
+    /// for name in ["train", "forward"] {
+    ///     let mut named = SliceName::default();
+    ///     named.text = name.into();
+    ///     timeline.names.push(named);
+    /// }
+    /// for (name, parent, duration_ns, self_ns) in [(0, None, 100, 40), (1, Some(0), 60, 60)] {
+    ///     let mut slice = Slice::default();
+    ///     (slice.name, slice.parent) = (name, parent);
+    ///     (slice.duration_ns, slice.self_ns) = (duration_ns, self_ns);
+    ///     timeline.slices.push(slice);
+    /// }
+    /// let tree = timeline.call_tree(CallTreeOptions::new());
+    /// assert_eq!(tree.path(1), [0, 1]);
+    /// assert_eq!(tree.nodes[1].cpu.map(|cpu| cpu.self_ns), Some(60.0));
+    /// ```
+    #[must_use]
+    pub fn call_tree(&self, by: CallTreeOptions) -> CallTree {
+        let callers = callers(self);
+        let covered = covered(self, &callers);
+        let gpu = scopes_on_gpu(self, &callers);
+        let is_call = |index: usize| {
+            let slice = &self.slices[index];
+            match slice.kind {
+                SliceKind::Call | SliceKind::AsyncCall => true,
+                SliceKind::GpuWork => !covered[index],
+                SliceKind::FuturePoll => false,
+                // It belongs to its parent's call.
+                SliceKind::GpuScope => callers[index] == NONE,
+            }
+        };
+        let mut tree = TreeBuilder::new(self, by);
+        for visit in Walk::new(&callers, is_call) {
+            match visit {
+                Visit::Enter(index) => tree.enter(index, gpu.get(&index)),
+                Visit::Leave(_) => tree.leave(),
+            }
+        }
+        for replay in &self.replays {
+            tree.replay(replay);
+        }
+        tree.finish()
+    }
+}
+
+/// Returns the call that each slice is in or belongs to, or [`NONE`].
+pub(crate) fn callers(timeline: &Timeline) -> Vec<u32> {
+    let slices = &timeline.slices;
+    // The call of a slice on the CPU: of a poll, that is its future.
+    let mut calls: Vec<u32> = Vec::with_capacity(slices.len());
+    let mut callers: Vec<u32> = Vec::with_capacity(slices.len());
+    for (index, slice) in (0..).zip(slices) {
+        let caller = if slice.is_on_gpu() {
+            NONE
+        } else {
+            // A parent that comes later is none, so that the calls of any file are a forest.
+            let parent = slice.parent.unwrap_or(NONE);
+            calls.get(parent as usize).copied().unwrap_or(NONE)
+        };
+        callers.push(caller);
+        calls.push(match slice.kind {
+            SliceKind::Call | SliceKind::AsyncCall => index,
+            SliceKind::FuturePoll => caller,
+            SliceKind::GpuScope | SliceKind::GpuWork => NONE,
+        });
+    }
+    for (caller, slice) in callers.iter_mut().zip(slices) {
+        if slice.is_on_gpu() {
+            let parent = slice.parent.unwrap_or(NONE);
+            *caller = calls.get(parent as usize).copied().unwrap_or(NONE);
+        }
+    }
+    callers
+}
+
+/// The GPU time of one call.
+#[derive(Clone, Copy)]
+struct OnGpu {
+    total_ns: f64,
+    self_ns: f64,
+    track: u32,
+}
+
+/// Returns the GPU times of calls.
+fn scopes_on_gpu(timeline: &Timeline, callers: &[u32]) -> HashMap<usize, OnGpu> {
+    let mut of_call: HashMap<usize, OnGpu> = HashMap::new();
+    for (slice, caller) in timeline.slices.iter().zip(callers) {
+        if slice.kind == SliceKind::GpuScope && *caller != NONE {
+            let times = of_call.entry(*caller as usize).or_insert(OnGpu {
+                total_ns: 0.0,
+                self_ns: 0.0,
+                track: slice.track,
+            });
+            times.total_ns += ns(slice.total_ns());
+            times.self_ns += ns(slice.self_ns);
+        }
+    }
+    of_call
+}
+
+/// A time of a file may be negative; one of a call is not.
+fn ns(ns: i64) -> f64 {
+    ns.max(0) as f64
+}
+
+/// Nodes with the same parent differ in their keys.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    parent: u32,
+    name: u32,
+    thread: u32,
+    stream: u32,
+    step: Option<u64>,
+}
+
+/// An open call.
+struct OpenSlice {
+    node: u32,
+    edge: (u32, u32),
+    /// `true` if the path of the node lacks some of the open calls.
+    is_folded: bool,
+}
+
+/// A node while the tree is built.
+struct About {
+    /// The number of its text.
+    text: u32,
+    depth: u32,
+    /// The GPU time of work on and below it.
+    work_ns: f64,
+    /// `true` if its text is also further up on the path; `None` until that is asked for.
+    shows_recursion: Option<bool>,
+}
+
+struct TreeBuilder<'t> {
+    timeline: &'t Timeline,
+    by: CallTreeOptions,
+    /// The number of the text of each name, and of each name of a track.
+    texts: Vec<u32>,
+    track_names: Vec<u32>,
+    nodes: Vec<CallNode>,
+    about: Vec<About>,
+    by_key: HashMap<Key, u32>,
+    open: Vec<OpenSlice>,
+    /// By the number of the text: how many calls are open.
+    open_texts: Vec<u32>,
+    /// The first open call of each pair of caller and callee: its node, and how many are open.
+    open_edges: HashMap<(u32, u32), (u32, u32)>,
+}
+
+/// Numbers texts in the order in which they first occur.
+fn numbers<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<u32> {
+    let mut known: HashMap<&str, u32> = HashMap::new();
+    (0..)
+        .zip(texts)
+        .map(|(index, text)| *known.entry(text).or_insert(index))
+        .collect()
+}
+
+impl<'t> TreeBuilder<'t> {
+    fn new(timeline: &'t Timeline, by: CallTreeOptions) -> Self {
+        Self {
+            timeline,
+            by,
+            texts: numbers(timeline.names.iter().map(|name| &*name.text)),
+            track_names: numbers(timeline.tracks.iter().map(|track| track.name.as_str())),
+            nodes: Vec::new(),
+            about: Vec::new(),
+            by_key: HashMap::new(),
+            open: Vec::new(),
+            open_texts: vec![0; timeline.names.len()],
+            open_edges: HashMap::new(),
+        }
+    }
+
+    fn enter(&mut self, index: usize, gpu: Option<&OnGpu>) {
+        let slice = &self.timeline.slices[index];
+        let name = self.texts.get(slice.name as usize).copied().unwrap_or(NONE);
+        let (parent, is_folded) = self
+            .open
+            .last()
+            .map_or((NONE, false), |frame| (frame.node, frame.is_folded));
+        let (caller, depth) = self
+            .about
+            .get(parent as usize)
+            .map_or((NONE, 0), |about| (about.text, about.depth));
+        let edge = (caller, name);
+        // Below a folded call, a path may lack an open call of this pair.
+        let first = self.open_edges.get(&edge).copied();
+        let first = first.filter(|_| is_folded || depth >= MAX_DEPTH);
+        let node = match first {
+            Some((node, _)) => node,
+            None => self.node(parent, name, depth + 1, (slice, gpu)),
+        };
+        let is_recursive = first.is_some();
+        let open = self.open_texts.get(name as usize);
+        let is_hidden = is_folded
+            && !is_recursive
+            && open.is_some_and(|open| *open > 0)
+            && !self.shows_recursion(node);
+        if let Some(open) = self.open_texts.get_mut(name as usize) {
+            *open += 1;
+        }
+        self.open_edges.entry(edge).or_insert((node, 0)).1 += 1;
+        self.open.push(OpenSlice {
+            node,
+            edge,
+            is_folded: is_folded || is_recursive,
+        });
+        self.count(node, slice, gpu, is_recursive);
+        if is_hidden {
+            self.count_hidden(node, slice, gpu);
+        }
+    }
+
+    /// Returns `true` if the function of a node is also further up on its path.
+    fn shows_recursion(&mut self, node: u32) -> bool {
+        let about = &self.about[node as usize];
+        if let Some(shows) = about.shows_recursion {
+            return shows;
+        }
+        let text = about.text;
+        let parent = |at: &u32| self.nodes[*at as usize].parent;
+        let mut callers = std::iter::successors(Some(node), parent).skip(1);
+        let shows = callers.any(|caller| self.about[caller as usize].text == text);
+        self.about[node as usize].shows_recursion = Some(shows);
+        shows
+    }
+
+    fn leave(&mut self) {
+        let Some(frame) = self.open.pop() else { return };
+        if let Some(open) = self.open_texts.get_mut(frame.edge.1 as usize) {
+            *open -= 1;
+        }
+        if let Some((_, open)) = self.open_edges.get_mut(&frame.edge) {
+            *open -= 1;
+            if *open == 0 {
+                self.open_edges.remove(&frame.edge);
+            }
+        }
+    }
+
+    /// Adds the GPU time of a graph that was replayed.
+    fn replay(&mut self, replay: &Replay) {
+        let slice = Slice {
+            track: replay.track.unwrap_or(NONE),
+            start_ns: replay.noticed_ns,
+            kind: SliceKind::GpuScope,
+            ..Slice::default()
+        };
+        let name = self
+            .texts
+            .get(replay.name as usize)
+            .copied()
+            .unwrap_or(NONE);
+        let node = self.node(NONE, name, 1, (&slice, None));
+        if let Some(node) = self.nodes.get_mut(node as usize) {
+            let cuda = node.cuda.get_or_insert_default();
+            cuda.total_ns += ns(replay.duration_ns);
+            cuda.self_ns += ns(replay.self_ns);
+        }
+    }
+
+    /// Returns the node of a call.
+    fn node(
+        &mut self,
+        parent: u32,
+        name: u32,
+        depth: u32,
+        (slice, gpu): (&Slice, Option<&OnGpu>),
+    ) -> u32 {
+        let (thread, stream) = if slice.is_on_gpu() {
+            (NONE, slice.track)
+        } else {
+            (slice.track, gpu.map_or(NONE, |gpu| gpu.track))
+        };
+        let track = |is_wanted: bool, track: u32| {
+            let number = self.track_names.get(track as usize).copied();
+            number.filter(|_| is_wanted).unwrap_or(NONE)
+        };
+        let inherited = self.nodes.get(parent as usize);
+        let inherited = inherited.and_then(|parent| parent.labels.step);
+        let step = || {
+            inherited
+                .filter(|_| slice.is_on_gpu())
+                .or_else(|| self.step(slice.start_ns))
+        };
+        let key = Key {
+            parent,
+            name,
+            thread: track(self.by.thread, thread),
+            stream: track(self.by.stream, stream),
+            step: self.by.step.then(step).flatten(),
+        };
+        if let Some(node) = self.by_key.get(&key) {
+            return *node;
+        }
+        let label = |track: u32| {
+            let track = self.timeline.tracks.get(track as usize);
+            track.map(|track| Arc::from(track.name.as_str()))
+        };
+        let named = self.timeline.names.get(name as usize);
+        let index = u32::try_from(self.nodes.len()).unwrap_or(NONE);
+        self.nodes.push(CallNode {
+            parent: (parent != NONE).then_some(parent),
+            name: named.map_or_else(|| "".into(), |name| Arc::clone(&name.text)),
+            location: named.map_or_else(|| "".into(), |name| Arc::clone(&name.location)),
+            labels: CallLabels {
+                thread: label(key.thread),
+                stream: label(key.stream),
+                step: key.step,
+            },
+            ..CallNode::default()
+        });
+        self.about.push(About {
+            text: name,
+            depth,
+            work_ns: 0.0,
+            shows_recursion: None,
+        });
+        self.by_key.insert(key, index);
+        index
+    }
+
+    /// Returns the step at this time.
+    fn step(&self, at_ns: i64) -> Option<u64> {
+        let steps = &self.timeline.steps;
+        let after = steps.partition_point(|step| step.start_ns <= at_ns);
+        let step = steps[..after].last()?;
+        (at_ns < step.end_ns).then_some(step.number)
+    }
+
+    fn count(&mut self, node: u32, slice: &Slice, gpu: Option<&OnGpu>, is_recursive: bool) {
+        let Some(counted) = self.nodes.get_mut(node as usize) else {
+            return;
+        };
+        let total = |ns: f64| if is_recursive { 0.0 } else { ns };
+        counted.calls += 1;
+        counted.recursive_calls += u64::from(is_recursive);
+        let (duration, own) = (ns(slice.total_ns()), ns(slice.self_ns));
+        if slice.is_on_gpu() {
+            CallNode::add(&mut counted.cuda, total(duration), own);
+            if slice.kind == SliceKind::GpuWork {
+                self.about[node as usize].work_ns += own;
+            }
+        } else {
+            CallNode::add(&mut counted.cpu, total(duration), own);
+        }
+        if let Some(gpu) = gpu {
+            CallNode::add(&mut counted.cuda, total(gpu.total_ns), gpu.self_ns);
+        }
+        if let Some(bytes) = slice.allocated_bytes {
+            let sum = counted.allocated_bytes.get_or_insert_default();
+            *sum = sum.saturating_add(bytes);
+        }
+        if let Some(bytes) = slice.device_bytes {
+            let sum = counted.device_bytes.get_or_insert_default();
+            *sum = sum.saturating_add(bytes);
+        }
+    }
+
+    fn count_hidden(&mut self, node: u32, slice: &Slice, gpu: Option<&OnGpu>) {
+        let hidden = &mut self.nodes[node as usize].hidden;
+        hidden.calls += 1;
+        if slice.is_on_gpu() {
+            hidden.cuda_ns += ns(slice.total_ns());
+        } else {
+            hidden.cpu_ns += ns(slice.duration_ns);
+        }
+        hidden.cuda_ns += gpu.map_or(0.0, |gpu| gpu.total_ns);
+    }
+
+    fn finish(mut self) -> CallTree {
+        // A node comes after its parent.
+        for index in (0..self.nodes.len()).rev() {
+            let work_ns = self.about[index].work_ns;
+            let node = &mut self.nodes[index];
+            if work_ns > 0.0 && node.cuda.is_none() {
+                CallNode::add(&mut node.cuda, work_ns, 0.0);
+            }
+            if let Some(parent) = node.parent {
+                self.about[parent as usize].work_ns += work_ns;
+            }
+        }
+        CallTree {
+            nodes: self.nodes,
+            start_unix_ns: self.timeline.start_unix_ns,
+            duration_ns: self.timeline.duration_ns,
+            is_flat: false,
+            non_exhaustive: (),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The head of a trace: everything before its events.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use super::event_writer::write_list;
+use super::places::Places;
+use crate::Timeline;
+use crate::text::json::string;
+use profiler_cuda_sys::driver::DeviceProperties;
+
+/// Keys that the tools or the command line interpret. Metadata of the program with one of these keys is renamed.
+const KEYS: [&str; 10] = [
+    "schemaVersion",
+    "deviceProperties",
+    "distributedInfo",
+    "displayTimeUnit",
+    "baseTimeNanoseconds",
+    "traceName",
+    "profiler",
+    "traceEvents",
+    // TensorBoard's trace plugin reads some events differently if this key says PyTorch Lightning.
+    "Framework",
+    // A file with this key is a summary.
+    "rows",
+];
+
+/// What keys of metadata begin with if they are renamed.
+const RENAMED: &str = "metadata.";
+
+const ABOUT_STAND_INS: &str = "scopes are measured, not kernels: events of the category kernel with \"scope\": true stand \
+                               for what the scope of their name took on the GPU itself, and their launches for where it \
+                               began";
+const ABOUT_WORK: &str = "kernels, copies and their launches are as CUPTI recorded them; annotations of streams are what \
+                          scopes took on the GPU";
+
+/// Writes everything up to the events. These come last, because TensorBoard's trace plugin inserts its counters before
+/// the last bracket of the file.
+pub(super) fn write(
+    timeline: &Timeline,
+    places: &Places,
+    base: i64,
+    has_stand_ins: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut head = b"{\"schemaVersion\":1,\n\"deviceProperties\":".to_vec();
+    let devices = places.devices_of(timeline);
+    let devices = devices.iter().enumerate();
+    write_list(&mut head, devices, |out, (id, (name, properties))| {
+        let properties = properties.map_or_else(String::new, properties_json);
+        let device = format!(r#"{{"id":{id},"name":{}{properties}}}"#, string(name));
+        out.extend(device.into_bytes());
+    });
+    let mut ranks: Vec<Option<u64>> = timeline.tracks.iter().map(|track| track.rank).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    if let [Some(rank)] = ranks[..] {
+        // HTA's search for the rank needs the space.
+        write!(
+            head,
+            ",\n\"distributedInfo\":{{\"backend\":\"unknown\",\"rank\": {rank}"
+        )?;
+        if let Some(world_size) = timeline.world_size {
+            write!(head, ",\"world_size\": {world_size}")?;
+        }
+        head.push(b'}');
+    }
+    write!(
+        head,
+        ",\n\"displayTimeUnit\":\"ms\",\n\"baseTimeNanoseconds\":{base},\n\"traceName\":{},\n\"profiler\":{{\"name\":\
+         \"profiler-runtime\",\"version\":\"{}\"",
+        string(&timeline.title),
+        env!("CARGO_PKG_VERSION"),
+    )?;
+    let has_work = timeline.has_kernels || !timeline.work.is_empty();
+    let about = match (has_stand_ins, has_work) {
+        (true, _) => Some(ABOUT_STAND_INS),
+        (_, true) => Some(ABOUT_WORK),
+        _ => None,
+    };
+    if let Some(about) = about {
+        write!(head, ",\"about\":{}", string(about))?;
+    }
+    if timeline.has_kernels {
+        head.extend(b",\"kernels\":true");
+    }
+    for (key, number) in [("step_num", timeline.step_num), ("cycle", timeline.cycle)] {
+        if let Some(number) = number {
+            write!(head, ",\"{key}\":{number}")?;
+        }
+    }
+    write!(
+        head,
+        ",\"complete\":{},\"missing\":",
+        timeline.missing.is_empty()
+    )?;
+    write_list(&mut head, &timeline.missing, |out, (reason, count)| {
+        out.extend(format!("[{},{count}]", string(reason)).into_bytes());
+    });
+    head.push(b'}');
+    write_metadata(&timeline.metadata, &mut head)?;
+    head.extend(b",\n\"traceEvents\":[\n");
+    out.write_all(&head)
+}
+
+/// Keeps the last value of each key. A renamed key is no other key of the program, as all that begin so are renamed.
+fn write_metadata(pairs: &[(String, String)], out: &mut Vec<u8>) -> io::Result<()> {
+    let last: HashMap<&str, usize> = (0..)
+        .zip(pairs)
+        .map(|(index, (key, _))| (key.as_str(), index))
+        .collect();
+    for (index, (key, value)) in pairs.iter().enumerate() {
+        if last.get(key.as_str()) != Some(&index) {
+            continue;
+        }
+        let is_renamed = KEYS.contains(&key.as_str()) || key.starts_with(RENAMED);
+        let before = if is_renamed { RENAMED } else { "" };
+        let key = string(&format!("{before}{key}"));
+        write!(out, ",\n{key}:{}", string(value))?;
+    }
+    Ok(())
+}
+
+/// Returns the known properties of a device under PyTorch's names, as further members of a JSON object.
+fn properties_json(device: &DeviceProperties) -> String {
+    let (major, minor) = device.compute;
+    let known = |count: u32| (count > 0).then_some(u64::from(count));
+    let members = [
+        (
+            "totalGlobalMem",
+            Some(device.total_bytes).filter(|bytes| *bytes > 0),
+        ),
+        ("computeMajor", known(major)),
+        // Zero is a minor version too.
+        ("computeMinor", known(major).map(|_| minor.into())),
+        ("maxThreadsPerBlock", known(device.threads_of_block)),
+        (
+            "maxThreadsPerMultiprocessor",
+            known(device.threads_of_multiprocessor),
+        ),
+        ("regsPerBlock", known(device.registers_of_block)),
+        (
+            "regsPerMultiprocessor",
+            known(device.registers_of_multiprocessor),
+        ),
+        ("warpSize", known(device.warp_size)),
+        ("sharedMemPerBlock", known(device.shared_bytes_of_block)),
+        (
+            "sharedMemPerBlockOptin",
+            known(device.most_shared_bytes_of_block),
+        ),
+        (
+            "sharedMemPerMultiprocessor",
+            known(device.shared_bytes_of_multiprocessor),
+        ),
+        ("numSms", known(device.multiprocessors)),
+        // PyTorch does not write these; without them the occupancy cannot be computed again.
+        (
+            "maxBlocksPerMultiprocessor",
+            known(device.blocks_of_multiprocessor),
+        ),
+        (
+            "reservedSharedMemPerBlock",
+            known(device.reserved_shared_bytes_of_block),
+        ),
+    ];
+    let members = members
+        .into_iter()
+        .filter_map(|(key, value)| Some(format!(",\"{key}\":{}", value?)));
+    members.collect()
+}

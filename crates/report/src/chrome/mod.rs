@@ -1,0 +1,35 @@
+//! The format of `chrome://tracing` as PyTorch writes it.
+
+mod args;
+mod event_writer;
+mod header;
+#[cfg(feature = "trace")]
+mod launch_category;
+mod launch_names;
+mod memory;
+mod nesting;
+mod occupancy;
+mod places;
+mod stand_ins;
+pub(crate) mod timeline;
+mod times;
+mod work_args;
+
+#[cfg(feature = "trace")]
+pub use launch_category::LaunchCategory;
+
+/// The tools treat every name that contains the first word as a step; in other names it is written as the second one.
+const STEP_NAMES: (&str, &str) = ("ProfilerStep", "Profiler Step");
+
+/// The category of launches, as PyTorch writes it since 2.0.
+pub const LAUNCHES: &str = "cuda_runtime";
+
+/// The correlation before the first one. HTA (0.5) stores event indices in a column as wide as the correlations need,
+/// and fails if 16 bits suffice for these but not for the indices.
+pub const CORRELATIONS: u64 = 100_000;
+
+/// Few systems use thread ids from here on; Perfetto reads 32 bits.
+const FREE: u64 = 1 << 30;
+
+/// TensorBoard's trace plugin reads at most this many devices.
+const MAX_DEVICE: u64 = 63;

@@ -1,0 +1,89 @@
+//! The kernels of a time line.
+
+use std::collections::HashMap;
+
+use super::Kernels;
+use super::gather::{Item, gather};
+use crate::gpu_work::GpuWorkKind;
+use crate::timeline::{Slice, SliceKind, Timeline};
+use crate::walk::NONE;
+
+/// How the kernels of a time line were recorded, as far as it is known.
+#[derive(Clone, Debug, Default)]
+pub struct KernelRecord {
+    /// Since when they were recorded, if that was not from the beginning: calls that began before may have launched more.
+    pub since_ns: Option<i64>,
+    /// What a reader of the kernels must know: why there are none, or what is missing of them.
+    pub notes: Vec<String>,
+}
+
+/// Returns the kernels of a time line; `None` if it has none, and it is not known why. `callers` are the calls that slices
+/// belong to, `texts` the number of the text of each name.
+pub(crate) fn of_timeline(
+    timeline: &Timeline,
+    callers: &[u32],
+    texts: &[u32],
+    record: &KernelRecord,
+) -> Option<Kernels> {
+    let slices = &timeline.slices;
+    let is_work = |kind| kind == SliceKind::GpuWork;
+    if !timeline.has_kernels && !slices.iter().any(|slice| is_work(slice.kind)) {
+        return (!record.notes.is_empty()).then(|| Kernels {
+            notes: record.notes.clone(),
+            ..Kernels::default()
+        });
+    }
+    // The launches of a call are known if it began while they were recorded.
+    let is_counted = |slice: &Slice| record.since_ns.is_none_or(|since| slice.start_ns >= since);
+    let text_of = |name: u32| texts.get(name as usize).copied().unwrap_or(NONE);
+    let mut calls: HashMap<u32, u64> = HashMap::new();
+    for slice in slices {
+        if matches!(slice.kind, SliceKind::Call | SliceKind::AsyncCall) && is_counted(slice) {
+            *calls.entry(text_of(slice.name)).or_default() += 1;
+        }
+    }
+    // One file may be that of several processes, each with devices of its own.
+    let mut devices: HashMap<_, u32> = HashMap::new();
+    let mut device_of = |track: u32| {
+        let track = timeline.tracks.get(track as usize);
+        let device = track.map(|track| (track.process, track.rank, track.device));
+        let next = u32::try_from(devices.len()).unwrap_or(NONE);
+        *devices.entry(device).or_insert(next)
+    };
+    let mut items = Vec::new();
+    for (slice, caller) in slices.iter().zip(callers) {
+        let work = slice.work.and_then(|work| timeline.work.get(work as usize));
+        let kind = work.map(|work| work.kind);
+        if !is_work(slice.kind) || matches!(kind, Some(GpuWorkKind::Synchronization(_))) {
+            continue;
+        }
+        let name = timeline.names.get(slice.name as usize);
+        let call = slices.get(*caller as usize);
+        let launch = slice.launch;
+        let launch = launch.and_then(|index| Some((index, timeline.launches.get(index as usize)?)));
+        items.push(Item {
+            name: name.map_or("(unknown)", |name| &name.text),
+            span: (
+                slice.start_ns,
+                slice.start_ns.saturating_add(slice.duration_ns.max(0)),
+            ),
+            device: device_of(slice.track),
+            kind,
+            scope: call.map_or(NONE, |call| text_of(call.name)),
+            call_start: call.map_or(i64::MIN, |call| call.start_ns),
+            is_counted: call.is_none_or(is_counted),
+            launch: launch
+                .map(|(index, launch)| (index, launch.start_ns.saturating_add(launch.duration_ns))),
+        });
+    }
+    let has_launches = timeline.has_kernels || !timeline.launches.is_empty();
+    let kernels = gather(items, has_launches, |name| {
+        let text = timeline.names.get(name as usize);
+        let text = text.map_or_else(String::new, |name| name.text.to_string());
+        (text, calls.get(&name).copied().unwrap_or_default())
+    });
+    Some(Kernels {
+        notes: record.notes.clone(),
+        ..kernels
+    })
+}

@@ -1,0 +1,216 @@
+//! The options of a table.
+
+use std::fmt;
+
+use super::sort::{SortKey, SortKeyError};
+use super::text::fill;
+use super::text::terminal::OutputStream;
+
+/// The options of a table of a [`Summary`](super::Summary) or of [`KeyAverages`](super::KeyAverages).
+///
+/// # Examples
+///
+/// ```
+/// use profiler_report::{SortKey, TableOptions};
+/// # fn summary() -> profiler_report::Summary { profiler_report::Summary::default() }
+/// let options = TableOptions::new().sort_by(SortKey::SelfCpuTimeTotal).row_limit(10);
+/// println!("{}", summary().table(&options));
+///
+/// let as_in_torch = TableOptions::new().sort_by("self_cuda_time_total").row_limit(-1);
+/// println!("{}", summary().key_averages().table(&as_in_torch));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "options do nothing until they are given to `table`"]
+pub struct TableOptions {
+    pub(super) sort_by: Option<Result<SortKey, SortKeyError>>,
+    pub(super) row_limit: RowLimit,
+    pub(super) statistics: bool,
+    pub(super) width: Option<usize>,
+    /// `true` if the lines below the table are broken to the width.
+    fills: bool,
+    pub(super) color: Color,
+}
+
+impl Default for TableOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl TableOptions {
+    /// Creates the default options: at most 100 rows, in the order in which they are.
+    pub const fn new() -> Self {
+        Self {
+            sort_by: None,
+            row_limit: RowLimit(Some(100)),
+            statistics: false,
+            width: None,
+            fills: false,
+            color: Color::Never,
+        }
+    }
+
+    /// Sets the value that rows are sorted by, as a [`SortKey`] or its name; by default they keep their order.
+    ///
+    /// If the name is not valid, the rows keep their order, a line below the table lists the valid names, and a warning
+    /// is emitted once: a report never fails for its options. `name.parse::<SortKey>()` returns the error instead.
+    pub fn sort_by(self, key: impl TryInto<SortKey, Error: Into<SortKeyError>>) -> Self {
+        Self {
+            sort_by: Some(key.try_into().map_err(Into::into)),
+            ..self
+        }
+    }
+
+    /// Sets how many rows are shown at most, 100 by default. `None` and negative numbers show all.
+    pub fn row_limit(self, rows: impl Into<RowLimit>) -> Self {
+        Self {
+            row_limit: rows.into(),
+            ..self
+        }
+    }
+
+    /// Adds columns that torch does not have: standard deviation, minimum, maximum and percentiles of times, the
+    /// launch-bound verdict, allocations and peaks of memory.
+    pub fn statistics(self, statistics: bool) -> Self {
+        Self { statistics, ..self }
+    }
+
+    /// Sets the width in columns of a terminal. By default it is the value of the variable `COLUMNS`, or else the width
+    /// of the first standard stream that is a terminal, or else 160.
+    ///
+    /// If the table would be wider, columns are left out and then names shortened, in the order that the guide
+    /// describes: percentiles first, never the column that the rows are sorted by, and no name so far that two rows look
+    /// alike. No table is narrower than 60 columns. [`to_json`](super::Summary::to_json) and
+    /// [`to_csv`](super::Summary::to_csv) always have all values.
+    pub fn width(self, columns: usize) -> Self {
+        Self {
+            width: Some(columns),
+            ..self
+        }
+    }
+
+    /// Sets whether the table has colours; by default it has none.
+    pub fn color(self, color: Color) -> Self {
+        Self { color, ..self }
+    }
+
+    /// Returns the options of a table that is formatted: with `{:#}`, it has colours if standard output shows them.
+    pub(super) fn for_display(f: &fmt::Formatter<'_>) -> Self {
+        let color = if f.alternate() {
+            Color::Auto
+        } else {
+            Color::Never
+        };
+        Self::new().color(color)
+    }
+
+    /// Returns the options of the table at the end of the program, with all rows.
+    #[doc(hidden)]
+    pub fn for_stream(stream: OutputStream) -> Self {
+        let color = if stream.has_color() {
+            Color::Always
+        } else {
+            Color::Never
+        };
+        let width = stream.width();
+        Self {
+            fills: stream.is_terminal(),
+            ..Self::new().row_limit(None).width(width).color(color)
+        }
+    }
+
+    /// Breaks the lines below the table where they do not fit a terminal. Elsewhere they stay whole, as programs that
+    /// read them expect.
+    pub(super) fn fill(&self, lines: String) -> String {
+        match self.width {
+            Some(width) if self.fills => fill(&lines, width),
+            _ => lines,
+        }
+    }
+}
+
+/// When a table has colours.
+///
+/// # Examples
+///
+/// ```
+/// use profiler_report::{Color, TableOptions};
+/// # fn summary() -> profiler_report::Summary { profiler_report::Summary::default() }
+/// let options = TableOptions::new().color(Color::Auto);
+/// println!("{}", summary().table(&options));
+/// println!("{:#}", summary()); // as above
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Color {
+    /// Never: the text may be written anywhere.
+    #[default]
+    Never,
+    /// If standard output is a terminal. The variables `NO_COLOR`, `CLICOLOR` and `CLICOLOR_FORCE` are respected.
+    Auto,
+    /// Always.
+    Always,
+}
+
+/// How many rows a table shows at most: made from a number, where negative numbers stand for all rows, or from an
+/// `Option<usize>`.
+///
+/// # Examples
+///
+/// ```
+/// use profiler_report::TableOptions;
+///
+/// assert_eq!(TableOptions::new().row_limit(-1), TableOptions::new().row_limit(None));
+/// assert_eq!(TableOptions::new().row_limit(10), TableOptions::new().row_limit(Some(10)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowLimit(Option<usize>);
+
+impl RowLimit {
+    /// Keeps the first rows, as many as the limit allows. Returns how many were removed.
+    pub(super) fn truncate<Row>(self, rows: &mut Vec<Row>) -> usize {
+        let hidden = rows.len().saturating_sub(self.0.unwrap_or(usize::MAX));
+        rows.truncate(rows.len() - hidden);
+        hidden
+    }
+}
+
+impl From<Option<usize>> for RowLimit {
+    fn from(rows: Option<usize>) -> Self {
+        Self(rows)
+    }
+}
+
+/// Numbers that do not fit into `usize` are negative, or more rows than there can be.
+macro_rules! from_numbers {
+    ($($number:ty)*) => {$(
+        impl From<$number> for RowLimit {
+            fn from(rows: $number) -> Self {
+                Self(usize::try_from(rows).ok())
+            }
+        }
+    )*};
+}
+
+from_numbers!(i32 i64 isize u32 u64 usize);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_keeps_the_first_rows() {
+        let kept = |limit: RowLimit| {
+            let mut rows = vec!['a', 'b', 'c'];
+            let hidden = limit.truncate(&mut rows);
+            (rows.into_iter().collect::<String>(), hidden)
+        };
+        let all = ("abc".to_owned(), 0);
+        assert_eq!(kept(2.into()), ("ab".to_owned(), 1));
+        assert_eq!(kept(0.into()), (String::new(), 3));
+        assert_eq!(kept(7_u32.into()), all);
+        assert_eq!(kept((-1).into()), all);
+        assert_eq!(kept(None.into()), all);
+        assert_eq!(kept(u64::MAX.into()), all);
+    }
+}

@@ -1,0 +1,175 @@
+//! The top of the page: what was measured, the verdict, and the functions that take most of the time.
+
+use super::Page;
+use super::escape::{Name, Text};
+use super::verdict;
+use crate::date;
+use crate::row::Row;
+use crate::summary::Summary;
+use crate::text::units;
+use crate::times::Times;
+use std::fmt::Write;
+
+/// How many functions each clock lists.
+const LISTED: usize = 5;
+
+pub(super) fn push(html: &mut String, page: &Page<'_>, title: &str) {
+    let _ = write!(
+        html,
+        "<header>\n<div><h1>{}</h1>\n<p class=about>{}</p></div>\n<div id=tools></div>\n</header>\n",
+        Text(title),
+        Text(&facts(page).join(" · "))
+    );
+    let Some(summary) = page.summary else { return };
+    html.push_str("<section id=verdict aria-label=Verdict>\n");
+    let [where_it_went, limit] = verdict::sentences(summary, page.kernels);
+    let _ = writeln!(html, "<p>{}</p>", where_it_went.to_html());
+    if !limit.is_empty() {
+        let _ = writeln!(html, "<p>{}</p>", limit.to_html());
+    }
+    html.push_str("</section>\n");
+    html.push_str("<section id=clocks aria-label=\"Where the time went\">\n");
+    push_clock(html, summary, "cpu", "CPU", |row| row.cpu);
+    push_clock(html, summary, "cuda", "CUDA", |row| row.cuda);
+    html.push_str("</section>\n");
+}
+
+/// Returns what a reader needs to know first about the run.
+fn facts(page: &Page<'_>) -> Vec<String> {
+    let Some(summary) = page.summary else {
+        let window = page.timeline.map(|timeline| timeline.duration_ns as f64);
+        return window
+            .map(|ns| format!("a window of {}", units::time(ns)))
+            .into_iter()
+            .collect();
+    };
+    let calls = summary.rows.iter().map(|row| row.calls);
+    let calls = calls.fold(0, u64::saturating_add);
+    let environment = &summary.environment;
+    let rank = environment.rank.map(|rank| format!("rank {rank}"));
+    let gpu = match &environment.devices[..] {
+        [] => String::new(),
+        [device] => device.clone(),
+        [first, rest @ ..] => format!("{first} and {}", counted(rest.len() as u64, "more GPU")),
+    };
+    let build = if environment.debug_build {
+        "debug build"
+    } else {
+        ""
+    };
+    let facts = [
+        format!("{} measured", units::time(summary.wall_ns)),
+        format!(
+            "{} of {}",
+            counted(calls, "call"),
+            counted(summary.rows.len() as u64, "function")
+        ),
+        environment.host.clone(),
+        rank.unwrap_or_default(),
+        gpu,
+        build.to_owned(),
+        date::utc(environment.start_unix_ns).unwrap_or_default(),
+    ];
+    facts.into_iter().filter(|fact| !fact.is_empty()).collect()
+}
+
+/// Returns a number with its noun, the number in groups of three digits.
+pub(super) fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(number))
+}
+
+/// Formats a number in groups of three digits, with narrow spaces between them.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 2);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Lists the functions with the largest self times of one clock, each with a bar.
+fn push_clock(
+    html: &mut String,
+    summary: &Summary,
+    class: &str,
+    clock: &str,
+    times: fn(&Row) -> Option<Times>,
+) {
+    let mut rows: Vec<(&Row, Times)> = summary
+        .rows
+        .iter()
+        .filter_map(|row| Some((row, times(row)?)))
+        .collect();
+    if rows.is_empty() {
+        push_missing_clock(html, summary, class, clock);
+        return;
+    }
+    rows.sort_by(|(_, left), (_, right)| right.self_ns.total_cmp(&left.self_ns));
+    let all: f64 = rows.iter().map(|(_, times)| times.self_ns).sum();
+    let _ = write!(
+        html,
+        "<div class=\"clock {class}\">\n<h2>{clock} <span>{} self time</span></h2>\n<ol>\n",
+        units::time(all)
+    );
+    let longest = rows.first().map_or(0.0, |(_, times)| times.self_percent);
+    for (row, times) in rows.iter().take(LISTED) {
+        let percent = times.self_percent;
+        push_bar(html, &Name(&row.name).to_string(), percent, longest);
+    }
+    if let Some((_, rest)) = rows
+        .split_at_checked(LISTED)
+        .filter(|(_, rest)| !rest.is_empty())
+    {
+        let percent: f64 = rest.iter().map(|(_, times)| times.self_percent).sum();
+        let label = counted(rest.len() as u64, "other function");
+        let _ = writeln!(
+            html,
+            "<li><em>{label}</em><span></span><span>{percent:.1} %</span>"
+        );
+    }
+    html.push_str("</ol>\n</div>\n");
+}
+
+/// Says why there are no GPU times. Without CPU times there is nothing to say that the verdict does not.
+fn push_missing_clock(html: &mut String, summary: &Summary, class: &str, clock: &str) {
+    if class == "cuda" && !summary.rows.is_empty() {
+        let _ = write!(
+            html,
+            "<div class=\"clock {class}\">\n<h2>{clock}</h2>\n<p>No GPU times: {}</p>\n</div>\n",
+            Text(&summary.cuda.status)
+        );
+    }
+}
+
+/// Writes a line with a bar, as long as its percentage against the longest one.
+fn push_bar(html: &mut String, label: &str, percent: f64, longest: f64) {
+    let width = if longest > 0.0 {
+        (100.0 * percent / longest).min(100.0)
+    } else {
+        0.0
+    };
+    let _ = writeln!(
+        html,
+        "<li>{label}<svg viewBox=\"0 0 100 1\" preserveAspectRatio=none aria-hidden=true><rect width={width:.1} \
+         height=1 /></svg><span>{percent:.1} %</span>"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_in_groups() {
+        assert_eq!(counted(0, "call"), "0 calls");
+        assert_eq!(counted(1, "call"), "1 call");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_000), "1\u{202f}000");
+        assert_eq!(grouped(12_345_678), "12\u{202f}345\u{202f}678");
+    }
+}

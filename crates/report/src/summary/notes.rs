@@ -1,0 +1,400 @@
+//! The lines below a summary's table: what the numbers alone do not say.
+
+use profiler_host::diagnostics::printable;
+
+use super::{Row, Summary};
+use crate::own_cost::OwnCost;
+use crate::sampled_gpu;
+use crate::text::table::TOO_SHORT;
+
+/// Appends the notes of a summary; `rows` are those that the table shows.
+pub(super) fn push_notes(text: &mut String, summary: &Summary, rows: &[Row]) {
+    for note in of_summary(summary, rows) {
+        text.push_str(&note);
+        text.push('\n');
+    }
+}
+
+/// Returns the notes of a summary, each a line.
+fn of_summary(summary: &Summary, rows: &[Row]) -> Vec<String> {
+    let mut notes: Vec<String> = summary.notes.iter().map(|note| printable(note)).collect();
+    if rows.iter().any(|row| row.too_short) {
+        notes.push(TOO_SHORT.to_owned());
+    }
+    notes.extend(calls_with_a_count(rows));
+    notes.extend(losses(summary));
+    notes.extend(slow_records(summary));
+    notes.extend(missing_streams(rows));
+    notes.extend(unsaved_and_unmeasured(summary));
+    notes.extend(summary.notices.iter().cloned());
+    notes.extend(cuda(summary));
+    notes.extend(sampled_gpu::notes(&summary.gpus, rows));
+    // A file of another program says nothing of it.
+    if summary.own_cost != OwnCost::default() {
+        notes.extend(summary.own_cost.notes(rows));
+    }
+    notes
+}
+
+#[cfg(feature = "export")]
+impl Summary {
+    /// Returns the notes on all rows.
+    pub(crate) fn note_lines(&self) -> Vec<String> {
+        of_summary(self, &self.rows)
+    }
+}
+
+/// Returns the notes of a summary's [`KeyAverages`](crate::KeyAverages).
+pub(super) fn of_averages(summary: &Summary) -> Vec<String> {
+    let mut notes = summary.notes.clone();
+    let nothing = summary.nothing_measured.iter();
+    notes.extend(nothing.map(|reason| format!("nothing was measured: {reason}")));
+    notes.extend(calls_with_a_count(&summary.rows));
+    notes.extend(losses(summary));
+    notes
+}
+
+/// Returns lines for unusual calls: for each kind, the first rows that have some.
+fn calls_with_a_count(rows: &[Row]) -> Vec<String> {
+    type Count = fn(&Row) -> u64;
+    let kinds: [(Count, &str, &str, &str); 5] = [
+        (
+            |row| row.panicked,
+            "call",
+            "ended with a panic",
+            "their times are included",
+        ),
+        (
+            |row| row.dropped_futures,
+            "future",
+            "dropped before completion",
+            "their times until then are included",
+        ),
+        (
+            |row| row.open,
+            "call",
+            "still open",
+            "they are in no column until they end",
+        ),
+        (
+            |row| row.cpu.map_or(0, |cpu| cpu.calls.saturating_sub(row.calls)),
+            "time",
+            "of spans that had been entered before",
+            "mean, extremes and percentiles are of all times from enter to exit",
+        ),
+        (
+            |row| row.out_of_order,
+            "call",
+            "ended out of order",
+            "self is an upper bound; drop guards in the reverse order of their creation",
+        ),
+    ];
+    let mut notes = Vec::new();
+    for (count, noun, event, consequence) in kinds {
+        let mut found = rows.iter().filter(|row| count(row) > 0);
+        for row in found.by_ref().take(SHOWN) {
+            let (name, calls) = (printable(&row.name), counted(count(row), noun));
+            notes.push(format!("{name}: {calls} {event}: {consequence}"));
+        }
+        let more = found.count() as u64;
+        if more > 0 {
+            notes.push(format!(
+                "… and {}: {noun}s {event}",
+                counted(more, "more name")
+            ));
+        }
+    }
+    notes
+}
+
+/// The most names that one note lists.
+const SHOWN: usize = 5;
+
+/// Returns a number with its noun: `1 call`, `2 calls`.
+fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
+/// Describes the log entries, GPU times and spans that are missing, by reason.
+fn losses(summary: &Summary) -> Vec<String> {
+    let dropped = summary.dropped.iter().map(|(reason, entries)| {
+        let (why, advice) = (reason.as_str(), reason.advice());
+        let noun = if *entries == 1 { "entry" } else { "entries" };
+        format!("{entries} log {noun} dropped: {why}; {advice}")
+    });
+    let lost = summary.cuda.lost.iter().map(|(reason, calls)| {
+        let (why, advice) = (reason.as_str(), reason.advice());
+        format!(
+            "{} without a GPU time: {why}; {advice}",
+            counted(*calls, "call")
+        )
+    });
+    let spans = summary.lost_spans.iter().map(|(reason, spans)| {
+        let (why, advice) = (reason.as_str(), reason.advice());
+        format!("{} not timed: {why}; {advice}", counted(*spans, "span"))
+    });
+    let mut notes: Vec<String> = dropped.chain(lost).chain(spans).collect();
+    if summary.cuda.rejected_times > 0 {
+        notes.push(format!(
+            "{} of the CUDA driver left out, since they were negative, infinite or longer than a year: the driver, or a \
+             library in front of it, is broken",
+            counted(summary.cuda.rejected_times, "time")
+        ));
+    }
+    notes
+}
+
+/// Reports that recording events often took long.
+fn slow_records(summary: &Summary) -> Option<String> {
+    let records = &summary.cuda.records;
+    // The scheduler of the system may delay one record in a hundred.
+    (records.long * 100 > records.timed).then(|| {
+        format!(
+            "{} of {} records of events that were timed took longer than 0.1 ms, the longest {:.1} ms: the launch queue \
+             was full, and held up the program's launches too, or the machine was busy with other work; measure fewer \
+             scopes, or launch graphs",
+            records.long,
+            records.timed,
+            records.longest_ns / 1e6
+        )
+    })
+}
+
+/// Reports names that are measured on the wrong stream, or on none.
+fn missing_streams(rows: &[Row]) -> impl Iterator<Item = String> + use<> {
+    let idle_stream = |row: &Row| row.idle_stream;
+    let wrong = names(rows, idle_stream).map(|names| {
+        format!(
+            "almost no GPU time on the default stream: {names}: if they launch on another stream, write `stream = …`"
+        )
+    });
+    let none = names(rows, |row| row.without_stream > 0).map(|names| {
+        format!(
+            "no GPU time, since no stream is named: {names}: if they launch kernels, write `stream = …`, or use \
+             `cuda::with_stream`, `cuda::set_default_stream` or PROFILER_CUDA_STREAM=legacy or per-thread"
+        )
+    });
+    [wrong, none].into_iter().flatten()
+}
+
+fn unsaved_and_unmeasured(summary: &Summary) -> impl Iterator<Item = String> + use<> {
+    let (unsaved, unmeasured) = (summary.unsaved, summary.unmeasured);
+    let unsaved = (unsaved > 0).then(|| {
+        format!(
+            "{unsaved} log entries taken and not written yet: their loggers could not save them, and they are lost if the \
+             program ends before that; see the warnings"
+        )
+    });
+    let unmeasured = (unmeasured > 0).then(|| {
+        format!(
+            "{} not measured, in no row: no memory for their statistics; give the process more",
+            counted(unmeasured, "call")
+        )
+    });
+    [unsaved, unmeasured].into_iter().flatten()
+}
+
+/// Lists the first names of rows with a property, or returns `None` if there are none.
+fn names(rows: &[Row], has_property: impl Fn(&Row) -> bool) -> Option<String> {
+    let names: Vec<String> = rows
+        .iter()
+        .filter(|row| has_property(row))
+        .map(|row| printable(&row.name))
+        .collect();
+    let more = names.len().saturating_sub(SHOWN);
+    let shown = names.get(..names.len() - more)?.join(", ");
+    match (names.len(), more) {
+        (0, _) => None,
+        (_, 0) => Some(shown),
+        _ => Some(format!("{shown} and {more} more")),
+    }
+}
+
+/// Describes the state of GPU measurement, unless it is off or a notice has explained it.
+fn cuda(summary: &Summary) -> Option<String> {
+    let health = &summary.cuda;
+    if !health.ready {
+        return (!health.is_explained).then(|| format!("times are CPU times: {}", health.status));
+    }
+    let place = health.uncertainty_ns.map_or(String::new(), |ns| {
+        format!("; placed on the time line to ±{:.1} µs", ns / 1e3)
+    });
+    let state = match health.in_flight as u64 {
+        0 if health.high_water == 0 => {
+            return Some(format!(
+                "{}: no call was measured on a stream, so times are CPU times",
+                health.status
+            ));
+        }
+        0 => "all GPU times are read".to_owned(),
+        waiting => format!(
+            "{} not read yet, in no column; call `flush` before `summary`",
+            counted(waiting, "GPU time")
+        ),
+    };
+    Some(format!(
+        "{}: {state}; at most {} waited at once, {} exist{place}",
+        health.status,
+        counted(health.high_water as u64, "GPU time"),
+        counted(health.pairs as u64, "event pair")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::losses::CudaLoss;
+    use crate::losses::DropReason;
+
+    fn row(name: &str) -> Row {
+        Row {
+            name: name.to_owned(),
+            panicked: 2,
+            ..Row::default()
+        }
+    }
+
+    #[test]
+    fn a_list_of_names_is_short() {
+        let rows: Vec<Row> = ["a", "b", "c", "d", "e", "f", "g"].map(row).into();
+        assert_eq!(
+            names(&rows, |_| true).as_deref(),
+            Some("a, b, c, d, e and 2 more")
+        );
+        assert_eq!(names(&rows[..2], |_| true).as_deref(), Some("a, b"));
+        assert_eq!(names(&rows, |_| false), None);
+    }
+
+    #[test]
+    fn unusual_calls_have_a_line_with_the_consequence() {
+        let rows = [
+            row("a"),
+            Row {
+                name: "b".to_owned(),
+                dropped_futures: 1,
+                open: 1,
+                out_of_order: 3,
+                ..Row::default()
+            },
+        ];
+        let expected = [
+            "a: 2 calls ended with a panic: their times are included",
+            "b: 1 future dropped before completion: their times until then are included",
+            "b: 1 call still open: they are in no column until they end",
+            "b: 3 calls ended out of order: self is an upper bound; drop guards in the reverse order of their creation",
+        ];
+        assert_eq!(calls_with_a_count(&rows), expected);
+    }
+
+    #[test]
+    fn a_note_lists_few_of_many_names() {
+        let rows = ["a", "b", "c", "d", "e", "f", "g"].map(row);
+        let notes = calls_with_a_count(&rows);
+        assert_eq!(notes.len(), 6);
+        assert_eq!(
+            notes.last().map(String::as_str),
+            Some("… and 2 more names: calls ended with a panic")
+        );
+    }
+
+    fn summary() -> Summary {
+        Summary::default()
+    }
+
+    #[test]
+    fn losses_have_their_reason_and_the_remedy() {
+        let mut summary = summary();
+        summary.dropped = vec![(DropReason::RingFull, 7), (DropReason::LoggerPanicked, 1)];
+        summary.cuda.lost = vec![(CudaLoss::PoolEmpty, 1), (CudaLoss::ContextGone, 2)];
+        summary.cuda.rejected_times = 2;
+        let expected = [
+            "7 log entries dropped: ring full; raise PROFILER_RING, log fewer calls with `log_every`, or use a faster logger",
+            "1 log entry dropped: logger panicked; fix the panic, or leave the logger out",
+            "1 call without a GPU time: event pool empty; raise PROFILER_CUDA_EVENTS, or measure fewer scopes",
+            "2 calls without a GPU time: context destroyed; call `flush` before a context is destroyed or its device reset",
+            "2 times of the CUDA driver left out, since they were negative, infinite or longer than a year: the driver, or a \
+             library in front of it, is broken",
+        ];
+        assert_eq!(losses(&summary), expected);
+    }
+
+    #[test]
+    fn every_reason_has_advice() {
+        for reason in CudaLoss::ALL {
+            assert!(!reason.advice().is_empty(), "{reason:?}");
+        }
+        for reason in DropReason::ALL {
+            assert!(!reason.advice().is_empty(), "{reason:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_saved_or_not_measured_is_counted() {
+        let mut summary = summary();
+        (summary.unsaved, summary.unmeasured) = (3, 1);
+        let notes: Vec<String> = unsaved_and_unmeasured(&summary).collect();
+        let expected = [
+            "3 log entries taken and not written yet: their loggers could not save them, and they are lost if the program \
+             ends before that; see the warnings",
+            "1 call not measured, in no row: no memory for their statistics; give the process more",
+        ];
+        assert_eq!(notes, expected);
+    }
+
+    #[test]
+    fn names_without_a_stream_are_asked_for_one() {
+        let none = Row {
+            without_stream: 1,
+            ..row("a")
+        };
+        let wrong = Row {
+            idle_stream: true,
+            ..row("b")
+        };
+        let notes: Vec<String> = missing_streams(&[none, wrong]).collect();
+        let expected = [
+            "almost no GPU time on the default stream: b: if they launch on another stream, write `stream = …`",
+            "no GPU time, since no stream is named: a: if they launch kernels, write `stream = …`, or use \
+             `cuda::with_stream`, `cuda::set_default_stream` or PROFILER_CUDA_STREAM=legacy or per-thread",
+        ];
+        assert_eq!(notes, expected);
+    }
+
+    #[test]
+    fn slow_records_say_what_was_slow() {
+        let mut summary = summary();
+        assert_eq!(slow_records(&summary), None);
+        summary.cuda.records.timed = 100;
+        summary.cuda.records.long = 2;
+        summary.cuda.records.longest_ns = 1.26e6;
+        let expected = "2 of 100 records of events that were timed took longer than 0.1 ms, the longest 1.3 ms: the launch \
+                        queue was full, and held up the program's launches too, or the machine was busy with other work; \
+                        measure fewer scopes, or launch graphs";
+        assert_eq!(slow_records(&summary).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn the_state_of_the_gpu_is_shown_to_programs_that_use_it() {
+        let mut summary = summary();
+        summary.cuda.is_explained = true;
+        assert_eq!(cuda(&summary), None, "nothing asked for GPU times");
+        summary.cuda.is_explained = false;
+        summary.cuda.status = "the CUDA driver found no device".to_owned();
+        let expected = "times are CPU times: the CUDA driver found no device";
+        assert_eq!(cuda(&summary).as_deref(), Some(expected));
+        summary.cuda.status = "CUDA 12.4 on H100".to_owned();
+        summary.cuda.ready = true;
+        let expected =
+            "CUDA 12.4 on H100: no call was measured on a stream, so times are CPU times";
+        assert_eq!(cuda(&summary).as_deref(), Some(expected));
+        (summary.cuda.high_water, summary.cuda.pairs) = (9, 64);
+        let expected = "CUDA 12.4 on H100: all GPU times are read; at most 9 GPU times waited at once, 64 event pairs exist";
+        assert_eq!(cuda(&summary).as_deref(), Some(expected));
+        summary.cuda.in_flight = 1;
+        summary.cuda.uncertainty_ns = Some(2400.0);
+        let expected = "CUDA 12.4 on H100: 1 GPU time not read yet, in no column; call `flush` before `summary`; at most 9 \
+                        GPU times waited at once, 64 event pairs exist; placed on the time line to ±2.4 µs";
+        assert_eq!(cuda(&summary).as_deref(), Some(expected));
+    }
+}

@@ -1,0 +1,273 @@
+//! Names that fit into a column and still differ.
+
+use std::collections::{HashMap, HashSet};
+
+/// Marks names whose calls are too short to be timed individually.
+pub(crate) const TOO_SHORT_MARK: &str = "~ ";
+
+const ELLIPSIS: &str = "…";
+
+/// Returns the number of columns that a text takes on a terminal.
+#[cfg(feature = "terminal")]
+pub(crate) fn width(text: &str) -> usize {
+    unicode_width::UnicodeWidthStr::width(text)
+}
+
+/// Returns the number of characters, which are columns but for a few alphabets.
+#[cfg(not(feature = "terminal"))]
+pub(crate) fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Shortens texts to `limit` columns, so that different texts remain different.
+///
+/// The beginning is cut off, at the start of a path segment if at least half of the space remains in use. If texts would
+/// then look alike, more of their ends is kept, or their middle is cut out instead, and at last they are numbered.
+pub(super) fn shorten(texts: &[&str], limit: usize) -> Vec<String> {
+    let (mut short, long) = cut(texts, limit);
+    let mut used: HashSet<String> = short.values().cloned().collect();
+    for text in long {
+        let numbered = |number: usize| {
+            let number = format!(" #{number}");
+            marked(text, limit.saturating_sub(number.len()), end) + &number
+        };
+        // One of these numbers is free: there is one more than texts.
+        let free = (1..=texts.len() + 1)
+            .map(numbered)
+            .find(|text| !used.contains(text));
+        let free = free.unwrap_or_default();
+        used.insert(free.clone());
+        short.insert(text, free);
+    }
+    texts
+        .iter()
+        .map(|text| short.get(text).cloned().unwrap_or_default())
+        .collect()
+}
+
+/// Returns `true` if [`shorten`] need not number any text.
+pub(super) fn differ_when_cut(texts: &[&str], limit: usize) -> bool {
+    cut(texts, limit).1.is_empty()
+}
+
+/// Cuts texts. Also returns those that would look like another one.
+fn cut<'t>(texts: &[&'t str], limit: usize) -> (HashMap<&'t str, String>, Vec<&'t str>) {
+    let mut short: HashMap<&str, String> = HashMap::new();
+    let mut used: HashSet<String> = HashSet::new();
+    let mut seen: HashSet<&str> = HashSet::new();
+    let mut long: Vec<&str> = Vec::new();
+    for text in texts.iter().copied().filter(|text| seen.insert(text)) {
+        if width(text) <= limit {
+            used.insert(text.to_owned());
+            short.insert(text, text.to_owned());
+        } else {
+            long.push(text);
+        }
+    }
+    for cut in [end, whole_end, both_ends, beginning] {
+        let cuts: Vec<String> = long.iter().map(|text| marked(text, limit, cut)).collect();
+        let mut alike: HashMap<&str, usize> = HashMap::new();
+        for text in &cuts {
+            *alike.entry(text).or_default() += 1;
+        }
+        let mut left = Vec::new();
+        for (text, cut) in long.into_iter().zip(&cuts) {
+            if alike.get(&**cut) == Some(&1) && used.insert(cut.clone()) {
+                short.insert(text, cut.clone());
+            } else {
+                left.push(text);
+            }
+        }
+        long = left;
+    }
+    (short, long)
+}
+
+/// Cuts a text and keeps the mark in front of it.
+fn marked(text: &str, limit: usize, cut: fn(&str, usize) -> String) -> String {
+    match text.strip_prefix(TOO_SHORT_MARK) {
+        Some(name) => {
+            TOO_SHORT_MARK.to_owned() + &cut(name, limit.saturating_sub(TOO_SHORT_MARK.len()))
+        }
+        None => cut(text, limit),
+    }
+}
+
+/// Keeps the end: `…Trainer::backward`.
+fn end(text: &str, limit: usize) -> String {
+    let space = limit.saturating_sub(1);
+    let tail = tail(text, space);
+    let start = text.len() - tail.len();
+    let segment = segments(text).find(|segment| *segment >= start);
+    let segment = segment.map_or("", |segment| &text[segment..]);
+    let kept = if width(segment) * 2 >= space {
+        segment
+    } else {
+        tail
+    };
+    format!("{ELLIPSIS}{kept}")
+}
+
+/// Keeps as much of the end as fits: `…ncoder::Block::attend`.
+fn whole_end(text: &str, limit: usize) -> String {
+    format!("{ELLIPSIS}{}", tail(text, limit.saturating_sub(1)))
+}
+
+/// Keeps a third of the space for the beginning: `crate::…Trainer::backward`.
+fn both_ends(text: &str, limit: usize) -> String {
+    around(text, limit.saturating_sub(1) / 3, limit)
+}
+
+/// Keeps most of the space for the beginning.
+fn beginning(text: &str, limit: usize) -> String {
+    around(text, limit.saturating_sub(1) * 3 / 4, limit)
+}
+
+fn around(text: &str, start: usize, limit: usize) -> String {
+    let head = head(text, start);
+    let space = limit.saturating_sub(1 + width(head));
+    format!("{head}{ELLIPSIS}{}", tail(text, space))
+}
+
+/// Returns the longest beginning of a text that takes at most `space` columns.
+fn head(text: &str, space: usize) -> &str {
+    let ends = text.char_indices().map(|(index, _)| index);
+    let fitting = ends.take_while(|end| width(&text[..*end]) <= space);
+    &text[..fitting.last().unwrap_or(0)]
+}
+
+/// Returns the longest end of a text that takes at most `space` columns.
+fn tail(text: &str, space: usize) -> &str {
+    let starts = text.char_indices().rev().map(|(index, _)| index);
+    let fitting = starts.take_while(|start| width(&text[*start..]) <= space);
+    &text[fitting.last().unwrap_or(text.len())..]
+}
+
+/// Returns where the last segment of a path starts; 0 if it is the only one.
+#[cfg(feature = "export")]
+pub(crate) fn last_segment(path: &str) -> usize {
+    segments(path).last().unwrap_or(0)
+}
+
+/// Returns where the segments of a path start, except the first: after `::`, `/` and `.`, outside of `<…>` and `(…)`.
+fn segments(text: &str) -> impl Iterator<Item = usize> {
+    let mut depth = 0_usize;
+    text.char_indices().filter_map(move |(index, char)| {
+        match char {
+            '<' | '(' | '[' => depth += 1,
+            '>' | ')' | ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        let next = index + char.len_utf8();
+        let ends = text[..next].ends_with("::") || char == '/' || char == '.';
+        (depth == 0 && ends && next < text.len()).then_some(next)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn assert_short(texts: &[&str], limit: usize, expected: &[&str]) {
+        assert_eq!(shorten(texts, limit), expected);
+    }
+
+    #[test]
+    fn the_beginning_is_cut_at_the_start_of_a_segment() {
+        assert_short(
+            &["app::model::Trainer::backward"],
+            20,
+            &["…Trainer::backward"],
+        );
+        assert_short(&["app/train/step"], 12, &["…train/step"]);
+        assert_short(&["main"], 20, &["main"]);
+        assert_short(
+            &["~ app::model::Trainer::backward"],
+            22,
+            &["~ …Trainer::backward"],
+        );
+    }
+
+    #[test]
+    fn a_long_segment_is_cut_anywhere() {
+        assert_short(&["a_function_with_a_long_name"], 16, &["…ith_a_long_name"]);
+        assert_short(
+            &["model::TheLongNameOfSomeType::new"],
+            20,
+            &["…NameOfSomeType::new"],
+        );
+    }
+
+    #[test]
+    fn generic_arguments_are_no_segments() {
+        let name = ["app::Layer<core::ops::Range<u8>>::run"];
+        assert_short(&name, 32, &["…ayer<core::ops::Range<u8>>::run"]);
+    }
+
+    #[test]
+    fn names_that_would_look_alike_keep_more_of_their_end() {
+        let names = [
+            "app::model::encoder::Block::attend",
+            "app::model::decoder::Block::attend",
+        ];
+        assert_short(
+            &names,
+            22,
+            &["…ncoder::Block::attend", "…ecoder::Block::attend"],
+        );
+    }
+
+    #[test]
+    fn names_that_would_look_alike_keep_their_beginning() {
+        let names = [
+            "alpha::layers::model::forward",
+            "beta::layers::model::forward",
+        ];
+        assert_short(
+            &names,
+            20,
+            &["alpha:…odel::forward", "beta::…odel::forward"],
+        );
+    }
+
+    #[test]
+    fn names_that_differ_nowhere_near_their_ends_are_numbered() {
+        let middle = |letter: char| format!("{}{letter}{}", "x".repeat(100), "y".repeat(100));
+        let (one, two) = (middle('1'), middle('2'));
+        let short = shorten(&[&one, &two, &one], 20);
+        assert_eq!(
+            short,
+            [
+                "…yyyyyyyyyyyyyyyy #1",
+                "…yyyyyyyyyyyyyyyy #2",
+                "…yyyyyyyyyyyyyyyy #1"
+            ]
+        );
+    }
+
+    #[cfg(feature = "terminal")]
+    #[test]
+    fn wide_letters_take_two_columns() {
+        assert_short(&["模型::训练::前向传播"], 12, &["…前向传播"]);
+    }
+
+    proptest! {
+        #[test]
+        fn texts_fit_and_remain_different(
+            texts in prop::collection::hash_set("(~ )?([a-c]{1,9}(::|/|\\.)){0,6}[a-d漢é]{1,30}( #[12])?", 1..40),
+            limit in 16_usize..40,
+        ) {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let short = shorten(&texts, limit);
+            let different: HashSet<&String> = short.iter().collect();
+            prop_assert_eq!(different.len(), texts.len(), "{:?}", short);
+            for (text, short) in texts.iter().zip(&short) {
+                prop_assert!(width(short) <= limit, "{:?}", short);
+                prop_assert!(width(text) > limit || *text == short);
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! `profiler diff`: did a function get slower?
+
+mod json;
+mod markdown;
+mod text;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+
+use super::read;
+use crate::budget::Budget;
+use crate::compare::{Comparison, Options, Run, Verdict};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::input::{Input, InputError, Limits};
+use crate::output::Stdout;
+
+/// Compares runs of two versions of a program, function by function.
+///
+/// With five or more runs on each side, each figure has a verdict: slower, faster, same, unclear or not comparable. `profiler
+/// run --vs` makes the files.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit status: 0 if nothing is slower, 1 if a function is slower or over its budget, 2 with --strict if a \
+                  figure is unclear or not comparable or a file cannot be read, 3 if the command line or the budget is not \
+                  valid."
+)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of its own"
+)]
+pub(crate) struct Diff {
+    /// Files of the base, one for each run: summaries (`.json`) or traces. A folder stands for the files in it.
+    #[arg(long, required = true, num_args = 1.., value_name = "FILE")]
+    base: Vec<PathBuf>,
+    /// Files of the new version.
+    #[arg(long, required = true, num_args = 1.., value_name = "FILE")]
+    new: Vec<PathBuf>,
+    /// Format of the output.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Absolute limits of the new version: a TOML file such as `"app::forward" = { cuda_p95 = "2 ms" }`.
+    #[arg(long, value_name = "FILE")]
+    budget: Option<PathBuf>,
+    /// Exit with 2 if a figure is unclear or not comparable.
+    #[arg(long)]
+    strict: bool,
+    /// Lists the figures that are the same too.
+    #[arg(long)]
+    all: bool,
+    /// Compares elapsed times, with waits and preemption, also if the files have thread times.
+    #[arg(long)]
+    elapsed: bool,
+    /// Compares the 95th percentiles too, of functions without measured children.
+    #[arg(long)]
+    p95: bool,
+    /// Functions with a smaller share of the time are not judged, in percent.
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.5, value_parser = percent)]
+    min_share: f64,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Markdown,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let percent: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=100.0).contains(&percent) {
+        Ok(percent)
+    } else {
+        Err("not between 0 and 100".to_owned())
+    }
+}
+
+impl Diff {
+    pub(crate) fn run(self) -> Result<Exit, Error> {
+        let budget = self.budget.as_deref().map(Budget::read).transpose()?;
+        let base = read_all(&self.base, self.limits)?;
+        let new = read_all(&self.new, self.limits)?;
+        let options = Options {
+            elapsed: self.elapsed,
+            p95: self.p95,
+            min_share: self.min_share / 100.0,
+        };
+        let runs = |side: &[Input]| -> Vec<Run> { side.iter().map(run_of).collect() };
+        let comparison = Comparison::of(&runs(&base), &runs(&new), options);
+        let excess = budget.map(|budget| budget.check(&new)).unwrap_or_default();
+        let lines = match self.format {
+            Format::Text => {
+                let mut lines = text::render(&comparison, self.all);
+                lines.extend(excess.over.iter().chain(&excess.missing).cloned());
+                lines
+            }
+            Format::Json => vec![json::render(&comparison, &excess)],
+            Format::Markdown => markdown::render(&comparison, self.all, &excess),
+        };
+        let mut output = Stdout::new();
+        for line in lines {
+            if self.format == Format::Json {
+                output.text(&line)?;
+                output.text("\n")?;
+            } else {
+                output.line(format_args!("{line}"))?;
+            }
+        }
+        output.finish()?;
+        let has = |verdict| comparison.count(verdict) > 0;
+        let is_unclear = [Verdict::Unclear, Verdict::NotComparable, Verdict::None]
+            .into_iter()
+            .any(has)
+            || comparison.rows.is_empty()
+            || !comparison.has_verdicts();
+        Ok(if has(Verdict::Slower) || !excess.over.is_empty() {
+            Exit::Found
+        } else if self.strict && (is_unclear || !excess.missing.is_empty()) {
+            Exit::Unclear
+        } else {
+            Exit::Done
+        })
+    }
+}
+
+fn run_of(input: &Input) -> Run {
+    match input {
+        Input::Summary(summary) => Run::of_summary(summary),
+        Input::Timeline(timeline) => Run::of_timeline(timeline),
+    }
+}
+
+/// Reads all files of a side.
+fn read_all(paths: &[PathBuf], limits: Limits) -> Result<Vec<Input>, Error> {
+    let mut inputs = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            let files =
+                files_in(path).map_err(|error| Error::input(path, InputError::Io(error)))?;
+            if files.is_empty() {
+                return Err(Error::Usage(format!(
+                    "{}: the folder has no files ending in .json or .json.gz",
+                    path.display()
+                )));
+            }
+            for file in files {
+                inputs.push(read(&file, limits)?);
+            }
+        } else {
+            inputs.push(read(path, limits)?);
+        }
+    }
+    Ok(inputs)
+}
+
+/// Returns the summaries and traces in a folder, by name.
+fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if (name.ends_with(".json") || name.ends_with(".json.gz")) && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}

@@ -1,0 +1,33 @@
+//! Summaries, key averages and traces as tables, JSON, CSV and files.
+//!
+//! [`summary`](crate::summary) reports everything since the program started, [`Trace::key_averages`](crate::Trace::key_averages) one
+//! window of a session. Both have one [`Row`] for each name, and the same methods for sorting, filtering and printing
+//! their rows. The types are those of the crate `profiler-report`, which a program that only reads profiles can
+//! use alone: `profiler_report::Row` in its examples is `profiler_runtime::report::Row`.
+
+pub use crate::name::SourceLocation;
+#[cfg(feature = "export")]
+pub use crate::snapshot::trace::export_gpu_samples;
+#[cfg(feature = "trace")]
+pub use crate::snapshot::trace::{TensorBoardTraces, tensorboard_trace_handler};
+#[cfg(any(feature = "export", feature = "trace"))]
+#[doc(inline)]
+pub use profiler_report::ExportError;
+#[cfg(feature = "trace")]
+#[doc(inline)]
+pub use profiler_report::LaunchCategory;
+#[doc(inline)]
+pub use profiler_report::{
+    CallEdge, CallEdges, CallFunction, CallLabels, CallNode, CallTree, CallTreeOptions, Color,
+    CopyUse, Counter, Device, DeviceProperties, DropReason, EdgeTimes, Energy, Environment,
+    FillUse, GpuDevice, GpuQuantity, GpuReadings, GpuSample, GpuWork, GpuWorkKind, GroupBy,
+    HeldBack, HiddenCalls, Histogram, HistogramBucket, HistoryPoint, KernelLaunch, KernelRow,
+    KernelRowKind, KernelUse, Kernels, KeyAverages, Launch, MemoryCopy, MemoryFill, MemoryKind,
+    MemoryStats, MemoryUse, MinMax, OwnCost, Replay, Restriction, RestrictionError, Row, RowLimit,
+    SampledGpu, ScopeKernels, Slice, SliceDetails, SliceEnding, SliceKind, SliceName, SortKey,
+    SortKeyError, SpanLoss, Step, Summary, TableOptions, ThrottleReasons, TimeSource, Timeline,
+    Times, Track, TrackKind, Verdict, Wait, WaitKind,
+};
+#[cfg(feature = "export")]
+#[doc(inline)]
+pub use profiler_report::{Page, StackMetric, StackMetricError};

@@ -1,0 +1,283 @@
+//! Building a window from records.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::assemble;
+use super::clock_line::ClockLine;
+use super::record::{LinkedScope, NONE, RecordKind, ScopeRecord, ThreadInfo};
+use super::trace::{Meta, Step, Trace, Truncation};
+use super::window::{WindowClose, WindowSpec};
+use super::work::WindowWork;
+use super::work_builder::{Around, WorkBuilder};
+use super::work_check;
+use super::{Activity, SessionOptions};
+use crate::clock::clock;
+use crate::config::KernelRecording;
+use crate::cuda::{self, GpuRecord, Recording, Status};
+use crate::name;
+
+/// The records of a window so far.
+#[derive(Debug, Default)]
+pub(super) struct WindowBuilder {
+    scopes: Vec<ScopeRecord>,
+    gpu: Vec<GpuRecord>,
+    replays: Vec<GpuRecord>,
+    pub(super) work: WorkBuilder,
+    threads: Vec<Arc<ThreadInfo>>,
+    /// The index in `threads` of each thread, by the address of its information.
+    places: HashMap<usize, u32>,
+    over_capacity: u64,
+    handler_behind: u64,
+    /// Scopes that could not be stored for lack of memory.
+    no_memory: u64,
+    /// Scopes that arrived too late for earlier windows of the session.
+    pub(super) late: u64,
+}
+
+impl WindowBuilder {
+    /// Returns the number of scopes.
+    pub(super) fn len(&self) -> usize {
+        self.scopes.len()
+    }
+
+    /// Returns `true` if the window has scopes whose GPU times may not have been read.
+    pub(super) fn has_cuda(&self) -> bool {
+        self.scopes.iter().any(|scope| scope.cuda != 0)
+    }
+
+    /// Adds a scope. Returns `true` if it belongs to the window, even if there was no space for it.
+    pub(super) fn add(
+        &mut self,
+        spec: &WindowSpec,
+        thread: &Arc<ThreadInfo>,
+        scope: &ScopeRecord,
+    ) -> bool {
+        if !spec.contains(scope.start, scope.end()) {
+            return false;
+        }
+        if !spec.records_any(scope.start) {
+            return true;
+        }
+        if self.scopes.len() >= spec.capacity {
+            self.over_capacity += 1;
+            return true;
+        }
+        if self.scopes.try_reserve(1).is_err() {
+            self.no_memory += 1;
+            return true;
+        }
+        let mut scope = scope.clone();
+        scope.thread = self.place(thread);
+        scope.has_cpu = spec.records(Activity::Cpu, scope.start);
+        if !spec.records(Activity::Cuda, scope.start) {
+            scope.cuda = 0;
+        }
+        self.scopes.push(scope);
+        true
+    }
+
+    pub(super) fn add_gpu(&mut self, spec: &WindowSpec, gpu: &GpuRecord) {
+        // The scope's start is not known here: unrelated GPU times are discarded when the window is complete. If memory
+        // is short, the scope counts as one whose GPU time was not read.
+        if spec.options.cuda && spec.may_contain(gpu.cpu_end) && self.gpu.try_reserve(1).is_ok() {
+            self.gpu.push(*gpu);
+        }
+    }
+
+    /// Discards GPU times of scopes outside the window before they use more memory than those inside, of which there
+    /// are at most `capacity`. A scope that ended after `recent` may still arrive.
+    pub(super) fn discard_unrelated_gpu(&mut self, spec: &WindowSpec, recent: u64) {
+        if self.gpu.len() >= spec.capacity.saturating_mul(2) {
+            // If memory is short, the next call tries again; until then the GPU times stay.
+            let _ = assemble::discard_unrelated(&self.scopes, &mut self.gpu, recent);
+        }
+    }
+
+    pub(super) fn add_replay(&mut self, spec: &WindowSpec, replay: &GpuRecord) {
+        if !spec.records(Activity::Cuda, replay.cpu_end) {
+            return;
+        }
+        if self.replays.len() >= spec.capacity {
+            self.over_capacity += 1;
+        } else if self.replays.try_reserve(1).is_err() {
+            self.no_memory += 1;
+        } else {
+            self.replays.push(*replay);
+        }
+    }
+
+    fn place(&mut self, thread: &Arc<ThreadInfo>) -> u32 {
+        let threads = &mut self.threads;
+        let known = self.places.entry(Arc::as_ptr(thread).addr());
+        *known.or_insert_with(|| {
+            threads.push(Arc::clone(thread));
+            u32::try_from(threads.len() - 1).unwrap_or(NONE)
+        })
+    }
+
+    /// Drops all records and keeps the counts, because the handlers are behind.
+    pub(super) fn drop_records(&mut self) {
+        let (scopes, work) = self.clear_records();
+        self.handler_behind += scopes;
+        self.work.lost.handler_behind += work;
+    }
+
+    /// Drops all records and keeps the counts. Returns the number of scopes and replays dropped, and that of launches and
+    /// records of their work.
+    fn clear_records(&mut self) -> (u64, u64) {
+        let scopes = self.scopes.iter();
+        let scopes = scopes.filter(|scope| !matches!(scope.kind, RecordKind::Poll { .. }));
+        let given_up = scopes.count() + self.replays.len();
+        self.scopes = Vec::new();
+        self.gpu = Vec::new();
+        self.replays = Vec::new();
+        self.threads = Vec::new();
+        self.places = HashMap::new();
+        (given_up as u64, self.work.clear())
+    }
+
+    /// Takes over the counts of an earlier window.
+    pub(super) fn take_counts(&mut self, before: &Self) {
+        self.over_capacity += before.over_capacity;
+        self.handler_behind += before.handler_behind;
+        self.no_memory += before.no_memory;
+        self.late += before.late;
+        self.work.lost.add(before.work.lost);
+    }
+
+    /// Sorts and links the records. Returns `None` if memory is short.
+    fn link(&mut self) -> Option<Vec<LinkedScope>> {
+        assemble::discard_unrelated(&self.scopes, &mut self.gpu, u64::MAX)?;
+        assemble::link(&mut self.scopes, &mut self.gpu)
+    }
+
+    /// Builds the trace of a complete window.
+    pub(super) fn into_trace(mut self, spec: &WindowSpec, closing: WindowClose) -> Trace {
+        let nodes = self.link().unwrap_or_else(|| {
+            let (scopes, work) = self.clear_records();
+            self.no_memory += scopes;
+            self.work.lost.no_memory += work;
+            Vec::new()
+        });
+        let lost = spec.lost_after.since(spec.lost_before);
+        let steps = closing.steps.into_iter().map(|step| Step {
+            number: step.number,
+            thread: step.thread.map_or(NONE, |thread| self.place(&thread)),
+            start: step.start,
+            end: step.end,
+        });
+        let steps = steps.collect();
+        let unread = self
+            .scopes
+            .iter()
+            .zip(&nodes)
+            .filter(|(scope, node)| scope.cuda != 0 && node.gpu == NONE)
+            .count();
+        let options = spec
+            .toggles
+            .iter()
+            .map(|(_, options)| *options)
+            .reduce(|all, options| SessionOptions {
+                cpu: all.cpu || options.cpu,
+                cuda: all.cuda || options.cuda,
+                ..all
+            })
+            .unwrap_or(spec.options);
+        let has_cuda = !self.gpu.is_empty() || !self.replays.is_empty() || unread > 0;
+        let clock_line = ClockLine::through(spec.first, closing.last);
+        let around = Around {
+            scopes: &self.scopes,
+            nodes: &nodes,
+            threads: &self.threads,
+            line: clock_line,
+        };
+        let mut work = self.work.build(&around);
+        describe(&mut work, spec, closing.recording);
+        work.notes
+            .extend(work_check::check(&work, &nodes, &self.gpu).note());
+        let expects_cuda = options.cuda && options.expects_cuda && !self.scopes.is_empty();
+        let no_cuda_reason =
+            (expects_cuda && !has_cuda).then(|| no_cuda_reason(&cuda::known_status()));
+        let closed = spec.closed.unwrap_or(spec.opened);
+        let gpu_samples = cuda::nvml::samples_between(
+            spec.options.gpu_samples,
+            (clock_line.unix_ns(spec.opened), clock_line.unix_ns(closed)),
+            (spec.opened, closed),
+        );
+        Trace {
+            scopes: self.scopes,
+            nodes,
+            gpu: self.gpu,
+            replays: self.replays,
+            work,
+            gpu_samples,
+            steps,
+            threads: self.threads,
+            names: name::all(),
+            clock_line,
+            meta: Meta {
+                cycle: spec.cycle,
+                step_num: closing.step_num,
+                opened: spec.opened,
+                closed,
+                options,
+                truncation: Truncation {
+                    over_capacity: self.over_capacity,
+                    ring_full: lost.ring_full,
+                    unread: unread as u64,
+                    cut_short: closing.cut_short,
+                    handler_behind: self.handler_behind,
+                    late: self.late,
+                    no_memory: self.no_memory + lost.no_memory,
+                },
+                no_cuda_reason,
+                metadata: closing.metadata,
+            },
+        }
+    }
+}
+
+/// Notes whether CUPTI recorded during a window, and what a reader of its records must know.
+fn describe(work: &mut WindowWork, spec: &WindowSpec, recording: Option<Recording>) {
+    /// CUPTI begins before the window opens if a step of warm-up precedes it; then nothing is missing.
+    const LATE: Duration = Duration::from_micros(10);
+    if !spec.has_kernels() {
+        return;
+    }
+    let Some(recording) = recording else {
+        work.missing = cuda::why_no_kernels(spec.options.kernels == KernelRecording::Required);
+        return;
+    };
+    work.is_recorded = true;
+    let late = recording.since.saturating_sub(spec.opened);
+    if late > clock().in_ticks(LATE) {
+        work.since = recording.since;
+        let milliseconds = clock().nanoseconds(late as f64) / 1e6;
+        work.notes.push(format!(
+            "kernels were recorded from {milliseconds:.3} ms after the window had opened, and calls and launches are counted \
+             from then: CUPTI was starting; record a step of warm-up"
+        ));
+    }
+    if recording.clock_offset != 0 {
+        work.notes.push(format!(
+            "CUPTI has a clock of its own, and its times were moved by {} ns: they may be off by some microseconds",
+            recording.clock_offset
+        ));
+    }
+}
+
+/// Returns why scopes have no GPU times, and what to do about it.
+fn no_cuda_reason(status: &Status) -> String {
+    match status {
+        Status::Ready { .. } => {
+            "its scopes name no stream: write `stream = …`, or use `cuda::with_stream` or `cuda::set_default_stream`"
+                .to_owned()
+        }
+        Status::NotLoaded | Status::NotInitialised => {
+            format!("{status}: leave out `Activity::Cuda` if the program does not use CUDA")
+        }
+        status => status.to_string(),
+    }
+}

@@ -1,0 +1,78 @@
+//! The cost of the profiler itself, estimated from its parts.
+
+use profiler_host::process::processor_time::processor_time;
+use profiler_host::sync::RaceCell;
+use profiler_report::internal::gpu_times;
+use profiler_report::{OwnCost, Row};
+
+use crate::clock::{clock, now};
+use crate::own_cost;
+use crate::scope::run_empty_scopes;
+
+/// Returns the cost of an ordinary call in nanoseconds. Measured once, with a cell that belongs to no name.
+fn cost_of_call() -> f64 {
+    static COST: RaceCell<f64> = RaceCell::new();
+    *COST.get_or_init(|| {
+        const CALLS: u32 = 512;
+        // The first round warms up the caches.
+        let rounds = [(); 4].map(|()| {
+            let start = now();
+            run_empty_scopes(CALLS);
+            now().saturating_sub(start)
+        });
+        let best = rounds.into_iter().min().unwrap_or_default();
+        clock().nanoseconds(best as f64) / f64::from(CALLS)
+    })
+}
+
+pub(super) fn of(rows: &[Row], wall_ns: f64) -> OwnCost {
+    let calls: u64 = rows
+        .iter()
+        .map(|row| row.calls)
+        .fold(0, u64::saturating_add);
+    let on_gpu: u64 = rows.iter().map(gpu_times).fold(0, u64::saturating_add);
+    let gpu_time_ns = own_cost::median_sample();
+    let measured = calls as f64 * cost_of_call() + on_gpu as f64 * gpu_time_ns;
+    let self_ns: f64 = rows
+        .iter()
+        .filter_map(|row| row.cpu)
+        .map(|cpu| cpu.self_ns)
+        .sum();
+    OwnCost {
+        measured_threads: share_of_threads(measured, wall_ns, self_ns),
+        processor: processor_time().map_or(0.0, |used| (measured / used.max(1) as f64).min(1.0)),
+        background: own_cost::background_ns() as f64 / wall_ns.max(1.0),
+        call_ns: cost_of_call(),
+        gpu_time_ns,
+        non_exhaustive: (),
+    }
+}
+
+/// Returns the share of measuring in the time of the measured threads.
+///
+/// Several threads may spend more on measuring than the wall time that passed: their time is at least what they spent.
+fn share_of_threads(measuring_ns: f64, wall_ns: f64, self_ns: f64) -> f64 {
+    measuring_ns / wall_ns.max(self_ns).max(measuring_ns).max(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cost_is_a_share_of_what_the_threads_had() {
+        let shares = [
+            // One thread that is idle most of the time.
+            share_of_threads(10.0, 1000.0, 30.0),
+            // Eight threads, each with a tenth of its time.
+            share_of_threads(800.0, 1000.0, 8000.0),
+            // Eight threads that do little else, at the top level.
+            share_of_threads(8000.0, 1000.0, 300.0),
+            share_of_threads(0.0, 0.0, 0.0),
+        ];
+        let expected = [0.01, 0.1, 1.0, 0.0];
+        for (share, expected) in shares.into_iter().zip(expected) {
+            assert!((share - expected).abs() < 1e-12, "{share}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The row of a name in a summary.
+
+use profiler_report::internal::{StreamKey, Unsaved};
+use profiler_report::{Histogram, Row, Times};
+
+use crate::clock::clock;
+use crate::name::Name;
+use crate::stats::{GpuTimes, Totals};
+
+/// Creates the row of a name, without percentages; `None` if no call has begun.
+pub(super) fn of(name: &'static Name) -> Option<Row> {
+    let totals = name.totals();
+    let calls = totals.calls();
+    if calls == 0 && totals.open() == 0 {
+        return None;
+    }
+    let mut row = Row {
+        name: name.text.clone(),
+        tag: name.tag.clone(),
+        location: format!("{}:{}", name.location.file(), name.location.line()),
+        calls,
+        primitive_calls: totals.primitive_calls(),
+        without_cuda: totals.without_cuda,
+        without_stream: totals.without_stream,
+        futures: totals.futures,
+        polled_ns: ns(polled(&totals) as f64),
+        panicked: totals.panicked,
+        dropped_futures: totals.dropped_futures,
+        open: totals.open(),
+        out_of_order: totals.out_of_order,
+        dropped_entries: totals.ring_full,
+        source: name.time_source(),
+        number: Unsaved(Some(name.id)),
+        ..Row::default()
+    };
+    if totals.own_thread_time > 0 {
+        row.thread_time_total_ns = Some(totals.thread_time as f64);
+        row.self_thread_time_total_ns = Some(totals.own_thread_time as f64);
+    }
+    if totals.times() > 0 {
+        let percentiles = totals.buckets.quantiles([0.5, 0.95, 0.99]);
+        let percentiles = percentiles.unwrap_or_default();
+        row.too_short = percentiles[0] < clock().too_short() as f64;
+        row.cpu = Some(cpu(&totals, percentiles));
+        row.cpu_histogram = Some(Histogram::of(&totals.buckets, totals.max as f64, ns));
+    }
+    if let Some(totals) = name.cuda.read() {
+        row.without_cuda += totals.without;
+        if totals.calls > 0 {
+            set_cuda(&mut row, &totals);
+        }
+    }
+    Some(row)
+}
+
+/// Returns the time of polls. All the time of spans is: between an exit and the next enter, none is counted.
+fn polled(totals: &Totals) -> i64 {
+    if totals.continued > 0 {
+        totals.total
+    } else {
+        totals.polled
+    }
+}
+
+fn cpu(totals: &Totals, percentiles: [f64; 3]) -> Times {
+    let (min, max) = (totals.min as f64, totals.max as f64);
+    // The middle of a bucket may lie outside the observed range, and the minimum of a snapshot may be newer than its
+    // maximum.
+    let [p50, p95, p99] = percentiles.map(|ticks| ticks.clamp(min, max.max(min)));
+    Times {
+        calls: totals.times(),
+        total_ns: ns(totals.total as f64),
+        self_ns: ns(totals.own as f64),
+        mean_ns: ns(totals.mean()),
+        std_ns: ns(totals.deviation()),
+        min_ns: ns(min),
+        max_ns: ns(max),
+        p50_ns: ns(p50),
+        p95_ns: ns(p95),
+        p99_ns: ns(p99),
+        ..Times::default()
+    }
+}
+
+fn set_cuda(row: &mut Row, totals: &GpuTimes) {
+    let percentiles = totals.buckets.quantiles([0.5, 0.95, 0.99]);
+    // The middle of a bucket may lie outside the observed range.
+    let [p50_ns, p95_ns, p99_ns] = percentiles
+        .unwrap_or_default()
+        .map(|ns| ns.clamp(totals.min, totals.max));
+    row.cuda = Some(Times {
+        calls: totals.calls,
+        total_ns: totals.total,
+        self_ns: totals.own,
+        mean_ns: totals.mean(),
+        std_ns: totals.deviation(),
+        min_ns: totals.min,
+        max_ns: totals.max,
+        p50_ns,
+        p95_ns,
+        p99_ns,
+        ..Times::default()
+    });
+    row.cuda_histogram = Some(Histogram::of(&totals.buckets, totals.max, |ns| ns));
+    row.launch_bound = Some(totals.launch_bound as f64 / totals.calls as f64);
+    row.other_streams_ns = Some(totals.other_streams);
+    row.streams = totals
+        .stream_keys
+        .iter()
+        .map(StreamKey::to_string)
+        .collect();
+    row.idle_stream = totals.idle_stream();
+}
+
+fn ns(ticks: f64) -> f64 {
+    clock().nanoseconds(ticks).max(0.0)
+}

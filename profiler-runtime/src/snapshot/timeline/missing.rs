@@ -1,0 +1,40 @@
+//! The scopes, GPU times and kernels that a window lacks.
+
+use crate::cuda::CudaLoss;
+use crate::session::{CUT_SHORT, Trace};
+
+/// Returns what the window lacks, as [`Timeline::missing`](crate::report::Timeline::missing) holds it.
+pub(super) fn missing(trace: &Trace) -> Vec<(String, u64)> {
+    let truncation = trace.truncation();
+    let scopes = truncation.counted();
+    let scopes = scopes.map(|(count, what)| (what.to_owned(), count));
+    let lost = CudaLoss::ALL.map(|loss| {
+        let is_lost = trace.gpu.iter().filter(|gpu| gpu.loss == Some(loss));
+        let what = format!(
+            "GPU times are missing: {}; {}",
+            loss.as_str(),
+            loss.advice()
+        );
+        (what, is_lost.count() as u64)
+    });
+    let gpu = trace.gpu.iter();
+    let unplaced = gpu.filter(|gpu| gpu.loss.is_none() && gpu.start.is_none());
+    let unplaced = (
+        "GPU times are in tables only, since it is not known when they began".to_owned(),
+        unplaced.count() as u64,
+    );
+    let work = trace.lost_work().counted();
+    let work = work.map(|(count, what)| (what.to_owned(), count));
+    let counted = scopes.into_iter().chain(lost).chain([unplaced]).chain(work);
+    let mut missing: Vec<(String, u64)> = counted.filter(|(_, count)| *count > 0).collect();
+    if truncation.cut_short {
+        missing.push((CUT_SHORT.to_owned(), 0));
+    }
+    if let Some(reason) = trace.no_cuda_reason() {
+        missing.push((format!("no GPU times: {reason}"), 0));
+    }
+    if let Some(reason) = trace.no_kernels_reason() {
+        missing.push((format!("no kernels: {reason}"), 0));
+    }
+    missing
+}

@@ -1,0 +1,44 @@
+//! Where `PROFILER_SUMMARY` sends the summary: standard output or error, or a file.
+
+use profiler_host::diagnostics;
+use profiler_host::process::output::{Output, READER_TIMEOUT, WriteTimeout};
+use profiler_report::internal::{OutputStream, write_summary};
+use profiler_report::{Summary, TableOptions};
+
+use crate::config::SummaryTarget;
+
+/// How long the summary waits for a reader of its output.
+const WAIT: WriteTimeout = WriteTimeout::Total(READER_TIMEOUT);
+
+/// Writes a summary, and warns if that fails.
+pub(super) fn write(target: &SummaryTarget, summary: Summary) {
+    let result = match target {
+        SummaryTarget::Off => Ok(()),
+        SummaryTarget::Stderr => {
+            let table = table(&without_shown_notices(summary), OutputStream::Stderr);
+            Output::stderr(WAIT).write_whole(table.as_bytes())
+        }
+        SummaryTarget::Stdout => {
+            Output::stdout(WAIT).write_whole(table(&summary, OutputStream::Stdout).as_bytes())
+        }
+        SummaryTarget::File(path) => write_summary(&summary, path, WAIT),
+    };
+    if let Err(error) = result {
+        diagnostics::warn_once(&format!(
+            "the summary cannot be written to {target}: {error}; set PROFILER_SUMMARY to a file \
+             that can be, or to stderr"
+        ));
+    }
+}
+
+/// Removes the notices that standard error shows already.
+fn without_shown_notices(mut summary: Summary) -> Summary {
+    summary
+        .notices
+        .retain(|notice| !diagnostics::is_on_stderr(notice));
+    summary
+}
+
+fn table(summary: &Summary, stream: OutputStream) -> String {
+    format!("\n{}\n", summary.table(&TableOptions::for_stream(stream)))
+}
