@@ -134,8 +134,8 @@ pub use stream_key::StreamId;
 pub use summary::{Summary, SummaryFileError};
 pub use time_source::TimeSource;
 pub use timeline::{
-    Counter, Device, Launch, Replay, Slice, SliceDetails, SliceEnding, SliceKind, SliceName, Step,
-    Timeline, Track, TrackKind, Wait,
+    Counter, Device, KernelGap, Launch, Replay, Slice, SliceDetails, SliceEnding, SliceKind,
+    SliceName, Step, Timeline, Track, TrackKind, Wait,
 };
 pub use times::Times;
 pub use verdict::Verdict;
@@ -160,7 +160,6 @@ pub mod internal {
         DeviceEnergy, DeviceSamples, EnergySource, GpuSamples, Merged, NameEnergy,
     };
     pub use crate::histogram::Unsaved;
-    pub use crate::kernels::KernelRecord;
     pub use crate::name::{Buffer, MAX_LENGTH, truncate, truncate_into};
     pub use crate::overlap::{NestedTrack, OverlapTracks};
     pub use crate::own_cost::gpu_times;

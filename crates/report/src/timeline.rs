@@ -2,10 +2,12 @@
 
 #[cfg(any(feature = "export", feature = "trace"))]
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::gpu_work::GpuWork;
 use crate::memory::MemoryUse;
+use crate::text::units;
 use profiler_cuda_sys::driver::DeviceProperties;
 
 /// The scopes on the threads of a program, and their work on the streams of its devices, with their times.
@@ -39,6 +41,9 @@ pub struct Timeline {
     pub work: Vec<GpuWork>,
     /// `true` if kernels were recorded in all processes, also if none ran.
     pub has_kernels: bool,
+    /// The times in which kernels, copies and fills were not recorded, although the rest was. Work of these times is missing,
+    /// and no share of a device's time contains them.
+    pub kernel_gaps: Vec<KernelGap>,
     /// Waits for a stream, an event or a device.
     pub waits: Vec<Wait>,
     /// The calls of CUDA that launched work, in the order of their starts; [`Slice::launch`] is an index.
@@ -244,6 +249,32 @@ pub struct Wait {
     pub work: GpuWork,
     #[doc(hidden)]
     pub non_exhaustive: (),
+}
+
+/// A time in which the kernels, copies and fills of a process were not recorded. It displays as one line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelGap {
+    /// The rank of the process in its job.
+    pub rank: Option<u64>,
+    /// When it began.
+    pub start_ns: i64,
+    /// How long it took.
+    pub duration_ns: i64,
+    /// Why they were not recorded, and what to do about it.
+    pub reason: Arc<str>,
+    #[doc(hidden)]
+    pub non_exhaustive: (),
+}
+
+impl fmt::Display for KernelGap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let length = units::time(self.duration_ns as f64);
+        let Self { reason, .. } = self;
+        write!(
+            f,
+            "kernels, copies and fills of {length} were not recorded: {reason}"
+        )
+    }
 }
 
 /// A device of a time line.

@@ -70,5 +70,5 @@ pub use trace::{Trace, Truncation};
     unused_imports,
     reason = "reports are built from them, in builds with reports"
 )]
-pub(crate) use work::{LaunchRecord, WindowWork, WorkRecord};
+pub(crate) use work::{GapReason, LaunchRecord, WindowWork, WorkGap, WorkRecord};
 pub use work_losses::LostWork;

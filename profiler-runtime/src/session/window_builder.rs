@@ -9,7 +9,7 @@ use super::clock_line::ClockLine;
 use super::record::{LinkedScope, NONE, RecordKind, ScopeRecord, ThreadInfo};
 use super::trace::{Meta, Step, Trace, Truncation};
 use super::window::{WindowClose, WindowSpec};
-use super::work::WindowWork;
+use super::work::{GapReason, WindowWork, WorkGap};
 use super::work_builder::{Around, WorkBuilder};
 use super::work_check;
 use super::{Activity, SessionOptions};
@@ -241,8 +241,6 @@ impl WindowBuilder {
 
 /// Notes whether CUPTI recorded during a window, and what a reader of its records must know.
 fn describe(work: &mut WindowWork, spec: &WindowSpec, recording: Option<Recording>) {
-    /// CUPTI begins before the window opens if a step of warm-up precedes it; then nothing is missing.
-    const LATE: Duration = Duration::from_micros(10);
     if !spec.has_kernels() {
         return;
     }
@@ -251,21 +249,45 @@ fn describe(work: &mut WindowWork, spec: &WindowSpec, recording: Option<Recordin
         return;
     };
     work.is_recorded = true;
-    let late = recording.since.saturating_sub(spec.opened);
-    if late > clock().in_ticks(LATE) {
-        work.since = recording.since;
-        let milliseconds = clock().nanoseconds(late as f64) / 1e6;
-        work.notes.push(format!(
-            "kernels were recorded from {milliseconds:.3} ms after the window had opened, and calls and launches are counted \
-             from then: CUPTI was starting; record a step of warm-up"
-        ));
-    }
+    work.gaps = gaps(spec, recording);
     if recording.clock_offset != 0 {
         work.notes.push(format!(
             "CUPTI has a clock of its own, and its times were moved by {} ns: they may be off by some microseconds",
             recording.clock_offset
         ));
     }
+}
+
+/// Returns the times of a window in which work may have run that was not recorded.
+fn gaps(spec: &WindowSpec, recording: Recording) -> Vec<WorkGap> {
+    /// CUPTI begins before the window opens if a step of warm-up precedes it; then nothing is missing.
+    const LATE: Duration = Duration::from_micros(10);
+    let closed = spec.closed.unwrap_or(spec.opened);
+    let starting = (spec.opened.max(recording.idle_until), recording.since);
+    let is_late = starting.1.saturating_sub(starting.0) > clock().in_ticks(LATE);
+    let mut gaps = Vec::new();
+    let mut add = |(from, to): (u64, u64), reason| {
+        if from < to {
+            let span = (from, to);
+            gaps.push(WorkGap { span, reason });
+        }
+    };
+    for (index, (from, options)) in spec.toggles.iter().enumerate() {
+        let next = spec.toggles.get(index + 1);
+        let (from, to) = (
+            (*from).clamp(spec.opened, closed),
+            next.map_or(closed, |(at, _)| (*at).min(closed)),
+        );
+        if !options.has(Activity::Cuda) {
+            add((from, to), GapReason::Off);
+        } else if is_late {
+            add(
+                (from.max(starting.0), to.min(starting.1)),
+                GapReason::Starting,
+            );
+        }
+    }
+    gaps
 }
 
 /// Returns why scopes have no GPU times, and what to do about it.

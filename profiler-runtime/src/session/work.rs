@@ -13,9 +13,8 @@ use super::work_losses::LostWork;
 pub(crate) struct WindowWork {
     /// `true` if CUPTI recorded during the window.
     pub(crate) is_recorded: bool,
-    /// When CUPTI began to record, if that was after the window had opened, in ticks; 0 otherwise. Calls that began before
-    /// may have launched more than is known.
-    pub(crate) since: u64,
+    /// The times in which it did not, in their order, while work may have run.
+    pub(crate) gaps: Vec<WorkGap>,
     /// In the order of their starts.
     pub(crate) work: Vec<WorkRecord>,
     /// In the order of their starts.
@@ -28,6 +27,32 @@ pub(crate) struct WindowWork {
     pub(crate) missing: Option<String>,
     /// Notes for readers of the records, one sentence each.
     pub(crate) notes: Vec<String>,
+}
+
+/// A time in which work was not recorded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WorkGap {
+    /// When it began and ended, in ticks.
+    pub(crate) span: (u64, u64),
+    pub(crate) reason: GapReason,
+}
+
+/// Why work was not recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GapReason {
+    /// CUPTI was starting.
+    Starting,
+    /// The program had turned the collection off.
+    Off,
+}
+
+impl GapReason {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "CUPTI was starting; record a step of warm-up",
+            Self::Off => "`toggle_collection` had turned `Activity::Cuda` off",
+        }
+    }
 }
 
 /// A kernel, a copy, a fill or a wait.

@@ -1,8 +1,10 @@
 //! If CUPTI cannot record, or loses something, windows say so, and everything else is measured.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use profiler_runtime::cuda::{KernelStatus, kernel_status};
+use profiler_runtime::report::SliceKind;
 use profiler_runtime::session::{Event, LostWork};
 use profiler_runtime::{Profile, Trace, init, scope};
 use profiler_tests::gpu::{self, Gpu, OnDriver, cupti_of_driver, driver, simulator};
@@ -92,6 +94,64 @@ fn a_library_without_a_function_is_too_old() {
         "{status}"
     );
     assert!(!trace.has_kernels());
+}
+
+#[test(on = driver().set_up(cupti_of_driver).script("clock real; fault cuptiActivityEnable always delay 300ms"))]
+fn what_ran_while_cupti_was_starting_is_a_gap_and_no_idle_time() {
+    let _profiler = init().expect("set up");
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    let run = || {
+        let _scope = scope!("scope", stream = &stream);
+        for _ in 0..KERNELS {
+            gpu.spin(&stream, 1_000);
+        }
+    };
+    // Nothing has asked for kernels: the window opens before CUPTI records.
+    let profile = Profile::builder().start().expect("started");
+    run();
+    let was_starting = !kernel_status().is_ready();
+    while !kernel_status().is_ready() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    run();
+    gpu.context.synchronize().expect("nothing failed");
+    stop(&profile);
+    if !was_starting {
+        // The machine held the program up for longer than the start takes.
+        return;
+    }
+    let trace = profile.trace().expect("a trace");
+    assert_eq!(kernels_in_scope(&trace), KERNELS);
+    let line = trace.timeline();
+    let [gap] = &line.kernel_gaps[..] else {
+        panic!("{:?}", line.kernel_gaps)
+    };
+    let calls = line.slices.iter();
+    let calls = calls.filter(|slice| slice.kind == SliceKind::Call);
+    let starts: Vec<i64> = calls.map(|slice| slice.start_ns).collect();
+    let gap_end = gap.start_ns + gap.duration_ns;
+    assert!(
+        gap.start_ns <= starts[0] && starts[0] < gap_end && gap_end <= starts[1],
+        "{gap:?}, {starts:?}"
+    );
+    let reason = gap.to_string();
+    assert!(reason.contains("CUPTI was starting"), "{reason}");
+    let missing: Vec<&str> = line.missing.iter().map(|(what, _)| what.as_str()).collect();
+    assert_eq!(missing, [reason.as_str()]);
+    let kernels = trace.key_averages().kernels();
+    let [scope] = &kernels.scopes[..] else {
+        panic!("{kernels}")
+    };
+    assert_eq!((scope.calls, scope.launches), (1, Some(KERNELS)));
+    let length = gap.duration_ns as f64;
+    gpu::exact(kernels.unrecorded_ns, length);
+    assert!(
+        kernels.to_json().contains("\"unrecorded_ns\": "),
+        "{}",
+        kernels.to_json()
+    );
+    assert!(kernels.to_string().contains(&reason), "{kernels}");
 }
 
 fn each_release() -> OnDriver {

@@ -9,7 +9,7 @@ use super::tally::{Call, CallGpuTime, Edges, Tally, ns};
 use crate::call_tree::callers;
 use crate::covered::{covered, streams};
 use crate::group_by::GroupBy;
-use crate::kernels::{AllKernels, KernelRecord, of_timeline};
+use crate::kernels::{AllKernels, of_timeline};
 use crate::row::{MemoryStats, OwnMemory};
 use crate::share::{share_cpu, share_cuda};
 use crate::sort::SortKey;
@@ -25,8 +25,8 @@ pub struct Measured {
     pub shortest_ns: f64,
     /// The time that a scope takes to have its GPU time recorded, outside of its time on the CPU, in nanoseconds.
     pub gpu_cost_ns: f64,
-    /// How the kernels were recorded.
-    pub kernels: KernelRecord,
+    /// What a reader of the kernels must know: why there are none, or what is missing of them.
+    pub kernel_notes: Vec<String>,
 }
 
 impl Default for Measured {
@@ -35,7 +35,7 @@ impl Default for Measured {
             when_empty: "nothing began and ended in the time line",
             shortest_ns: 0.0,
             gpu_cost_ns: 0.0,
-            kernels: KernelRecord::default(),
+            kernel_notes: Vec::new(),
         }
     }
 }
@@ -136,7 +136,7 @@ pub fn gather(timeline: &Timeline, by: GroupBy, measured: &Measured) -> KeyAvera
         tally.finish(row, measured.shortest_ns);
     }
     let edges = edges.finish(|name| text(timeline, name));
-    let kernels = of_timeline(timeline, &callers, &texts, &measured.kernels);
+    let kernels = of_timeline(timeline, &callers, &texts, &measured.kernel_notes);
     let kernels = kernels.map(|kernels| AllKernels {
         kernels,
         rows: rows.len(),

@@ -36,6 +36,7 @@ impl Timeline {
     /// | a slice of a thread, `cuda_runtime` | the call of CUDA that launched it |
     /// | an arrow | leads from the call to the first work that it launched |
     /// | a slice of `waits N`, `cuda_sync` | a wait for a stream, an event or the device |
+    /// | a slice of `kernels not recorded`, `kernel_gap` | a time without records of kernels, copies and fills, and why |
     /// | `ProfilerStep#N` | a step |
     /// | an instant, `replay` | a replay of a graph, when it was noticed |
     /// | a counter | a value over time, with its unit as the key |
@@ -121,7 +122,8 @@ pub fn write<'t, W: Write>(timeline: &'t Timeline, mut out: W, launches: &'t str
     let samples = counters.flat_map(|counter| counter.samples.iter().map(|(at, _)| *at));
     let waits = timeline.waits.iter().map(|wait| wait.start_ns);
     let starts = slices.chain(starts).chain(steps).chain(replays);
-    let starts = starts.chain(waits);
+    let gaps = timeline.kernel_gaps.iter().map(|gap| gap.start_ns);
+    let starts = starts.chain(waits).chain(gaps);
     let first = starts.chain(samples).min().unwrap_or(0).min(0);
     let base = match timeline.start_unix_ns.saturating_add(first) {
         start if start > 0 => shared_base(start),
@@ -169,6 +171,7 @@ pub fn write<'t, W: Write>(timeline: &'t Timeline, mut out: W, launches: &'t str
         writer.write_piece(piece, &mut places)?;
     }
     writer.write_waits(&mut places)?;
+    writer.write_kernel_gaps(&mut places)?;
     writer.write_steps(&mut places)?;
     writer.write_replays(&mut places)?;
     writer.write_counters(&places)?;

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::gaps::Gaps;
 use super::names::short_names;
 use super::row::{CopyUse, FillUse, KernelRow, KernelRowKind, KernelUse};
 use super::{Kernels, ScopeKernels};
@@ -16,6 +17,8 @@ pub(crate) struct Item<'n> {
     /// When it began and ended, in nanoseconds.
     pub(crate) span: (i64, i64),
     pub(crate) device: u32,
+    /// The rank of its process.
+    pub(crate) rank: Option<u64>,
     /// The kind of work, if that is known.
     pub(crate) kind: Option<GpuWorkKind>,
     /// The name of its scope, and when the call began; [`NONE`] for no scope.
@@ -52,10 +55,12 @@ struct ScopeTally<'n> {
     launch_gap: i64,
 }
 
-/// Adds up work. `scope` returns the name of a scope and the number of its calls.
+/// Adds up work. `scope` returns the name of a scope and the number of its calls. A device is not idle where nothing was
+/// recorded of it.
 pub(crate) fn gather(
     mut items: Vec<Item<'_>>,
     has_launches: bool,
+    gaps: &Gaps,
     scope: impl Fn(u32) -> (String, u64),
 ) -> Kernels {
     items.sort_by_key(|item| (item.device, item.span));
@@ -69,10 +74,10 @@ pub(crate) fn gather(
         if item.scope != NONE {
             // Before the first work of the window, the device had nothing to do.
             let idle_from = before.map_or(item.call_start, |(_, ran)| ran.max(item.call_start));
-            let idle = start.saturating_sub(idle_from).max(0);
+            let idle = gaps.recorded(item.rank, idle_from, start);
             tally.idle = tally.idle.saturating_add(idle);
             if let Some((_, launched)) = item.launch {
-                let gap = launched.saturating_sub(idle_from).clamp(0, idle);
+                let gap = gaps.recorded(item.rank, idle_from, launched.min(start));
                 tally.launch_gap = tally.launch_gap.saturating_add(gap);
             }
         }
@@ -97,7 +102,7 @@ pub(crate) fn gather(
     Kernels {
         is_recorded: true,
         scopes,
-        notes: Vec::new(),
+        ..Kernels::default()
     }
 }
 
@@ -213,6 +218,7 @@ mod tests {
             name: "kernel",
             span,
             device,
+            rank: None,
             kind: None,
             scope: 0,
             call_start: i64::MIN,
@@ -225,7 +231,9 @@ mod tests {
                 item(device, (0, i64::MAX)),
             ]
         });
-        let kernels = gather(items.collect(), true, |_| ("call".to_owned(), 1));
+        let kernels = gather(items.collect(), true, &Gaps::default(), |_| {
+            ("call".to_owned(), 1)
+        });
         let scope = &kernels.scopes[0];
         let most = i64::MAX as f64;
         assert_eq!((scope.busy_ns, scope.idle_ns), (most, most));

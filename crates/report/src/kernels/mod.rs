@@ -1,6 +1,7 @@
 //! The kernels, copies and fills inside each scope.
 
 mod fields;
+mod gaps;
 mod gather;
 mod names;
 mod of_timeline;
@@ -16,7 +17,6 @@ use super::text::json::{array, lines, object, string};
 use super::text::{Field, csv};
 use super::verdict::Verdict;
 
-pub use of_timeline::KernelRecord;
 pub(crate) use of_timeline::of_timeline;
 pub use row::{CopyUse, FillUse, KernelRow, KernelRowKind, KernelUse, MinMax};
 
@@ -47,6 +47,9 @@ pub struct Kernels {
     /// The scopes that launched work, those whose work took longest first; last the work that no measured scope
     /// launched.
     pub scopes: Vec<ScopeKernels>,
+    /// How long kernels were not recorded while the rest was, in nanoseconds, added up over the processes. No share of a
+    /// device's time contains it.
+    pub unrecorded_ns: f64,
     /// The notes below the table.
     pub(crate) notes: Vec<String>,
 }
@@ -69,7 +72,7 @@ pub struct ScopeKernels {
     pub busy_ns: f64,
     /// How long copies and fills ran, and no kernel of the scope. It is in `busy_ns`.
     pub copy_ns: f64,
-    /// How long a device had nothing to do before the work, since the call began.
+    /// How long a device had nothing to do before the work, since the call began, as far as kernels were recorded.
     pub idle_ns: f64,
     /// The part of `idle_ns` in which the next work had not been launched; `None` if launches were not recorded.
     pub launch_gap_ns: Option<f64>,
@@ -151,6 +154,7 @@ impl Kernels {
     pub fn to_json(&self) -> String {
         object([
             Field::raw("is_recorded", self.is_recorded),
+            Field::nanoseconds("unrecorded_ns", self.unrecorded_ns),
             Field::raw("notes", array(self.notes.iter().map(|note| string(note)))),
             Field::raw("scopes", lines(self.scopes.iter().map(fields::scope_json))),
         ]) + "\n"

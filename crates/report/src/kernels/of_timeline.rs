@@ -3,38 +3,32 @@
 use std::collections::HashMap;
 
 use super::Kernels;
+use super::gaps::Gaps;
 use super::gather::{Item, gather};
 use crate::gpu_work::GpuWorkKind;
 use crate::timeline::{Slice, SliceKind, Timeline};
 use crate::walk::NONE;
 
-/// How the kernels of a time line were recorded, as far as it is known.
-#[derive(Clone, Debug, Default)]
-pub struct KernelRecord {
-    /// Since when they were recorded, if that was not from the beginning: calls that began before may have launched more.
-    pub since_ns: Option<i64>,
-    /// What a reader of the kernels must know: why there are none, or what is missing of them.
-    pub notes: Vec<String>,
-}
-
 /// Returns the kernels of a time line; `None` if it has none, and it is not known why. `callers` are the calls that slices
-/// belong to, `texts` the number of the text of each name.
+/// belong to, `texts` the number of the text of each name, `notes` what a reader must know of how they were recorded.
 pub(crate) fn of_timeline(
     timeline: &Timeline,
     callers: &[u32],
     texts: &[u32],
-    record: &KernelRecord,
+    notes: &[String],
 ) -> Option<Kernels> {
     let slices = &timeline.slices;
     let is_work = |kind| kind == SliceKind::GpuWork;
     if !timeline.has_kernels && !slices.iter().any(|slice| is_work(slice.kind)) {
-        return (!record.notes.is_empty()).then(|| Kernels {
-            notes: record.notes.clone(),
+        return (!notes.is_empty()).then(|| Kernels {
+            notes: notes.to_vec(),
             ..Kernels::default()
         });
     }
+    let gaps = Gaps::of(timeline);
+    let rank_of = |track: u32| timeline.tracks.get(track as usize)?.rank;
     // The launches of a call are known if it began while they were recorded.
-    let is_counted = |slice: &Slice| record.since_ns.is_none_or(|since| slice.start_ns >= since);
+    let is_counted = |slice: &Slice| !gaps.contain(rank_of(slice.track), slice.start_ns);
     let text_of = |name: u32| texts.get(name as usize).copied().unwrap_or(NONE);
     let mut calls: HashMap<u32, u64> = HashMap::new();
     for slice in slices {
@@ -68,6 +62,7 @@ pub(crate) fn of_timeline(
                 slice.start_ns.saturating_add(slice.duration_ns.max(0)),
             ),
             device: device_of(slice.track),
+            rank: rank_of(slice.track),
             kind,
             scope: call.map_or(NONE, |call| text_of(call.name)),
             call_start: call.map_or(i64::MIN, |call| call.start_ns),
@@ -77,13 +72,19 @@ pub(crate) fn of_timeline(
         });
     }
     let has_launches = timeline.has_kernels || !timeline.launches.is_empty();
-    let kernels = gather(items, has_launches, |name| {
+    let kernels = gather(items, has_launches, &gaps, |name| {
         let text = timeline.names.get(name as usize);
         let text = text.map_or_else(String::new, |name| name.text.to_string());
         (text, calls.get(&name).copied().unwrap_or_default())
     });
+    let of_gaps = timeline.kernel_gaps.iter().map(ToString::to_string);
+    let lengths = timeline
+        .kernel_gaps
+        .iter()
+        .map(|gap| gap.duration_ns as f64);
     Some(Kernels {
-        notes: record.notes.clone(),
+        unrecorded_ns: lengths.sum(),
+        notes: of_gaps.chain(notes.iter().cloned()).collect(),
         ..kernels
     })
 }

@@ -57,7 +57,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "hEYLsP+6cdVawXT+9zbVxQuTsaIgi2vvEhEPffDvHx0=";
+const SCRIPT_HASH: &str = "dzsSaDoQC1suDWQ5dRKPTVD19TIk049TY7rtOzUQ/lM=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///

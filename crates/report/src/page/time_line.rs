@@ -28,12 +28,18 @@ pub(super) fn json(timeline: &Timeline) -> String {
     let names = timeline.names.iter().map(|name| string(&name.text));
     let steps = timeline.steps.iter();
     let steps = steps.map(|step| format!("[{},{},{}]", step.number, step.start_ns, step.end_ns));
+    let gaps = timeline.kernel_gaps.iter();
+    let gaps = gaps.map(|gap| {
+        let end = gap.start_ns.saturating_add(gap.duration_ns);
+        format!("[{},{end},{}]", gap.start_ns, string(&gap.to_string()))
+    });
     object([
         Field::raw("duration_ns", timeline.duration_ns),
         Field::raw("names", array(names)),
         Field::raw("tracks", lines(tracks)),
         Field::raw("work", details.json()),
         Field::raw("steps", array(steps)),
+        Field::raw("kernel_gaps", array(gaps)),
         Field::raw(
             "counters",
             lines(timeline.counters.iter().map(counter_json)),

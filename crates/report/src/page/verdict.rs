@@ -52,10 +52,12 @@ struct Shares {
     off_processor: Option<f64>,
     /// The verdict from the kernels, if they were recorded.
     work: Option<Verdict>,
+    /// How long they were not, in nanoseconds: it is no part of the run that `device` is a fraction of.
+    unrecorded_ns: f64,
 }
 
 impl Shares {
-    fn of(summary: &Summary, work: Option<&Work<'_>>) -> Self {
+    fn of(summary: &Summary, work: Option<&Work<'_>>, unrecorded_ns: f64) -> Self {
         let rows = &summary.rows;
         let host = sum(rows, cpu_self);
         let device = work.map_or_else(|| sum(rows, cuda_self), |work| work.busy_ns);
@@ -67,11 +69,12 @@ impl Shares {
             has_rows: !rows.is_empty(),
             has_gpu: work.is_some() || rows.iter().any(|row| row.cuda.is_some()),
             host: ratio(host, summary.wall_ns),
-            device: ratio(device, summary.wall_ns),
+            device: ratio(device, summary.wall_ns - unrecorded_ns),
             launch_bound: ratio(sum(rows, bound), device),
             host_only: ratio(sum(rows, without_gpu), host),
             off_processor: off_processor(rows),
             work: work.map(|work| work.verdict),
+            unrecorded_ns,
         }
     }
 
@@ -110,7 +113,9 @@ impl Shares {
 /// Returns both sentences. `kernels` are those of the window, if there is one.
 pub(super) fn sentences(summary: &Summary, kernels: Option<&Kernels>) -> [Sentence; 2] {
     let work = kernels.and_then(Work::of);
-    let shares = Shares::of(summary, work.as_ref());
+    let unrecorded = kernels.filter(|_| work.is_some());
+    let unrecorded = unrecorded.map_or(0.0, |kernels| kernels.unrecorded_ns);
+    let shares = Shares::of(summary, work.as_ref(), unrecorded);
     [
         where_it_went(summary, &shares, work.as_ref()),
         what_limits(summary, &shares, work.as_ref()),
@@ -221,7 +226,13 @@ fn what_limits(summary: &Summary, shares: &Shares, work: Option<&Work<'_>>) -> S
     };
     if work.is_some() {
         // The kernels show what GPU times lack.
-        return sentence.text(".");
+        return match shares.unrecorded_ns {
+            ns if ns > 0.0 => sentence.text(&format!(
+                "; {}, in which kernels were not recorded, are left out of its share.",
+                units::time(ns)
+            )),
+            _ => sentence.text("."),
+        };
     }
     about_missing_times(sentence, summary, shares)
 }

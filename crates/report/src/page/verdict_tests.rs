@@ -222,6 +222,22 @@ fn recorded_kernels_decide_what_limits_the_run() {
 }
 
 #[test]
+fn the_device_is_busy_for_a_share_of_the_time_in_which_kernels_were_recorded() {
+    let kernels = Kernels {
+        is_recorded: true,
+        unrecorded_ns: 20.0 * MS,
+        scopes: vec![work("forward", [60.0, 0.0, 0.0, 0.0])],
+        ..Kernels::default()
+    };
+    let [_, limit] = sentences(&summary(vec![row("forward", 40.0, None)]), Some(&kernels));
+    assert_eq!(
+        limit.to_text(),
+        "The GPU limits it: it was busy for 75 % of the run, mostly with kernels, first of all in `forward`; 20.0 ms, in \
+         which kernels were not recorded, are left out of its share."
+    );
+}
+
+#[test]
 fn kernels_without_gpu_times_of_scopes_are_known_too() {
     let kernels = Kernels {
         is_recorded: true,

@@ -44,6 +44,7 @@ impl<W: Write> EventWriter<'_, W> {
         self.write_slices()?;
         self.write_steps()?;
         self.write_replays()?;
+        self.write_kernel_gaps()?;
         self.write_counters()?;
         self.write_missing()
     }
@@ -167,6 +168,25 @@ impl<W: Write> EventWriter<'_, W> {
                 &mut self.packets,
                 replay.noticed_ns.saturating_add(self.offset),
             )?;
+        }
+        Ok(())
+    }
+
+    fn write_kernel_gaps(&mut self) -> io::Result<()> {
+        let timeline = self.timeline;
+        let mut sequence = self.sequence()?;
+        for gap in &timeline.kernel_gaps {
+            // One track for each: those of several ranks may overlap.
+            let track = self
+                .tracks
+                .further("kernels not recorded", &mut self.packets)?;
+            let event = sequence.event.begin(EventKind::Begin, track);
+            event.category("kernel_gap").single_name(&gap.reason);
+            let start = gap.start_ns.saturating_add(self.offset);
+            sequence.write(&mut self.packets, start)?;
+            sequence.event.begin(EventKind::End, track);
+            let end = start.saturating_add(gap.duration_ns.max(0));
+            sequence.write(&mut self.packets, end)?;
         }
         Ok(())
     }

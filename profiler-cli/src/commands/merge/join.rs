@@ -168,6 +168,13 @@ impl Joined {
             wait
         });
         self.timeline.waits.extend(waits);
+        let gaps = line.kernel_gaps.iter().map(|gap| {
+            let mut gap = gap.clone();
+            gap.rank = Some(rank);
+            gap.start_ns += shift;
+            gap
+        });
+        self.timeline.kernel_gaps.extend(gaps);
         let world_size = self.timeline.world_size.max(line.world_size);
         self.timeline.world_size = world_size;
         self.timeline.duration_ns = self.timeline.duration_ns.max(shift + line.duration_ns);

@@ -216,6 +216,10 @@ impl Builder {
         for wait in &mut timeline.waits {
             wait.rank = wait.rank.or(self.collector.rank);
         }
+        timeline.kernel_gaps = std::mem::take(&mut self.collector.kernel_gaps);
+        for gap in &mut timeline.kernel_gaps {
+            gap.rank = gap.rank.or(self.collector.rank);
+        }
         timeline.world_size = self.collector.world_size;
         timeline.metadata = std::mem::take(&mut self.collector.metadata);
         timeline.has_kernels = self.collector.writer.has_kernels;
@@ -519,6 +523,9 @@ fn for_each_time(timeline: &mut Timeline, mut visit: impl FnMut(&mut i64, i64)) 
     }
     for wait in &mut timeline.waits {
         visit(&mut wait.start_ns, wait.duration_ns);
+    }
+    for gap in &mut timeline.kernel_gaps {
+        visit(&mut gap.start_ns, gap.duration_ns);
     }
     for replay in &mut timeline.replays {
         visit(&mut replay.noticed_ns, 0);

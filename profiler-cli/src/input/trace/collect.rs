@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use profiler_report::{DeviceProperties, GpuWork, Replay, SliceDetails, SliceEnding, Wait};
+use profiler_report::{
+    DeviceProperties, GpuWork, KernelGap, Replay, SliceDetails, SliceEnding, Wait,
+};
 
 use super::counters::{CounterKey, counter_key};
 use super::document::Writer;
@@ -133,6 +135,7 @@ pub(super) struct Collector {
     /// The different texts of stacks.
     texts: Names,
     pub(super) waits: Vec<Wait>,
+    pub(super) kernel_gaps: Vec<KernelGap>,
     pub(super) tracks: Tracks,
     pub(super) raws: Vec<Raw>,
     pub(super) work: Vec<GpuWork>,
@@ -163,6 +166,7 @@ impl Collector {
             details: Vec::new(),
             texts: Names::default(),
             waits: Vec::new(),
+            kernel_gaps: Vec::new(),
             tracks: Tracks::default(),
             raws: Vec::new(),
             work: Vec::new(),
@@ -239,6 +243,9 @@ impl Collector {
         if event.category == Category::Wait {
             return self.add_wait(event, start, duration);
         }
+        if event.category == Category::KernelGap && self.writer.is_own {
+            return self.add_kernel_gap(event, start, duration);
+        }
         // Both are at most a fifth of what 64 bits hold… and one beginning at the end of time ends there.
         let raw = self.raw(event, start, start.saturating_add(duration))?;
         self.keep()?;
@@ -262,6 +269,19 @@ impl Collector {
             duration_ns: duration,
             work,
             ..Wait::default()
+        });
+        Ok(())
+    }
+
+    fn add_kernel_gap(&mut self, event: &Event, start: i64, ns: i64) -> Result<(), InputError> {
+        self.keep()?;
+        self.names.count(event.name.len())?;
+        self.kernel_gaps.push(KernelGap {
+            rank: event.args.own.track.rank,
+            start_ns: start,
+            duration_ns: ns,
+            reason: event.name.as_str().into(),
+            ..KernelGap::default()
         });
         Ok(())
     }

@@ -53,6 +53,8 @@ pub(super) enum Category {
     Replay,
     /// A wait for a device.
     Wait,
+    /// A time without records of kernels.
+    KernelGap,
     /// Nothing that the program called: a summary of the profiler, or its overhead.
     Other,
 }
@@ -69,6 +71,7 @@ impl Category {
             "gpu_user_annotation" => Self::GpuAnnotation,
             "replay" => Self::Replay,
             "cuda_sync" => Self::Wait,
+            "kernel_gap" => Self::KernelGap,
             "Trace" | "overhead" => Self::Other,
             _ => Self::Function,
         }

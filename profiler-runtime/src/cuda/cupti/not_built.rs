@@ -22,6 +22,7 @@ pub(crate) enum Demand {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recording {
     pub(crate) since: u64,
+    pub(crate) idle_until: u64,
     pub(crate) clock_offset: i64,
 }
 

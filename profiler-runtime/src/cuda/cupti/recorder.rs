@@ -89,6 +89,8 @@ impl Demand {
 pub(crate) struct Recording {
     /// When it began, in ticks.
     pub(crate) since: u64,
+    /// Until when no work can have run, in ticks, since the program had not initialised the driver.
+    pub(crate) idle_until: u64,
     /// The nanoseconds that are added to CUPTI's times: zero if its clock is the profiler's.
     pub(crate) clock_offset: i64,
 }
@@ -267,6 +269,8 @@ pub(super) struct Recorder {
     clock_offset: i64,
     /// When the last flush began, in ticks.
     flushed: u64,
+    /// When the driver was last seen not to be initialised, in ticks.
+    idle_until: u64,
 }
 
 impl Drop for Recorder {
@@ -334,7 +338,9 @@ impl Recorder {
 
     /// Begins to record, if the program has initialised the driver.
     fn attempt(&mut self, driver: &Driver, demand: Demand, attempt: u32) {
+        let looked = now();
         if !driver.is_initialised() {
+            self.idle_until = looked;
             set_status(KernelStatus::NoDriver);
         } else if let Err(status) = self.start_watched(driver) {
             self.failed = Some(attempt);
@@ -388,6 +394,7 @@ impl Recorder {
         // Before the first call is noted: what windows see of the period is complete.
         *RECORDING.lock() = Some(Recording {
             since: now(),
+            idle_until: self.idle_until,
             clock_offset: self.clock_offset,
         });
         IS_SUBSCRIBED.store(true, Release);

@@ -5,11 +5,10 @@ mod tests;
 
 use std::collections::HashMap;
 
-use profiler_report::internal::{KernelRecord, Measured, gather, share_energy};
+use profiler_report::internal::{Measured, gather, share_energy};
 use profiler_report::{GroupBy, KeyAverages, SampledGpu};
 
 use super::timeline::for_tables;
-use super::window::times::Times;
 use crate::clock::clock;
 use crate::name;
 use crate::own_cost;
@@ -28,7 +27,7 @@ impl Trace {
     #[must_use]
     pub fn key_averages_by(&self, by: GroupBy) -> KeyAverages {
         let timeline = for_tables(self, by);
-        let mut averages = gather(&timeline, by, &measured(self, timeline.start_unix_ns));
+        let mut averages = gather(&timeline, by, &measured(self));
         if self.has(Activity::Cpu) {
             averages.self_cpu_time_total_ns.get_or_insert(0.0);
         }
@@ -51,10 +50,9 @@ impl Trace {
     }
 }
 
-/// Returns how a window was measured, whose time line begins at `start_unix_ns`.
-fn measured(trace: &Trace, start_unix_ns: i64) -> Measured {
+/// Returns how a window was measured.
+fn measured(trace: &Trace) -> Measured {
     let line = &trace.clock_line;
-    let since = Some(trace.work.since).filter(|since| *since > 0);
     let lost = trace.lost_work().counted().into_iter();
     let lost = lost.filter(|(count, _)| *count > 0);
     let lost = lost.map(|(count, what)| format!("{count} {what}"));
@@ -65,9 +63,6 @@ fn measured(trace: &Trace, start_unix_ns: i64) -> Measured {
         shortest_ns: line.ns(clock().too_short().cast_signed()),
         gpu_cost_ns: 2.0 * own_cost::least_sample(),
         when_empty: "no scope began and ended in the window: measure what runs in it, and see that measuring is on",
-        kernels: KernelRecord {
-            since_ns: since.map(|since| Times::new(line, start_unix_ns).of_ticks(since)),
-            notes: why.into_iter().chain(lost).chain(notes).collect(),
-        },
+        kernel_notes: why.into_iter().chain(lost).chain(notes).collect(),
     }
 }

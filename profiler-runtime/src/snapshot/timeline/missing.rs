@@ -1,10 +1,12 @@
 //! The scopes, GPU times and kernels that a window lacks.
 
-use crate::cuda::CudaLoss;
-use crate::session::{CUT_SHORT, Trace};
+use profiler_report::KernelGap;
 
-/// Returns what the window lacks, as [`Timeline::missing`](crate::report::Timeline::missing) holds it.
-pub(super) fn missing(trace: &Trace) -> Vec<(String, u64)> {
+use crate::cuda::CudaLoss;
+use crate::session::{CUT_SHORT, GapReason, Trace};
+
+/// Returns what the window lacks, of which these are the times without kernels, as [`Timeline::missing`](crate::report::Timeline::missing) holds it.
+pub(super) fn missing(trace: &Trace, gaps: &[KernelGap]) -> Vec<(String, u64)> {
     let truncation = trace.truncation();
     let scopes = truncation.counted();
     let scopes = scopes.map(|(count, what)| (what.to_owned(), count));
@@ -36,5 +38,9 @@ pub(super) fn missing(trace: &Trace) -> Vec<(String, u64)> {
     if let Some(reason) = trace.no_kernels_reason() {
         missing.push((format!("no kernels: {reason}"), 0));
     }
+    // Where the program turned the collection off, nothing is missing.
+    let gaps = trace.work.gaps.iter().zip(gaps);
+    let gaps = gaps.filter(|(gap, _)| gap.reason != GapReason::Off);
+    missing.extend(gaps.map(|(_, gap)| (gap.to_string(), 0)));
     missing
 }

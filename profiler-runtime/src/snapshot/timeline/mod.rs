@@ -18,8 +18,8 @@ use profiler_host::process::program;
 use profiler_host::rank::Rank;
 use profiler_report::internal::{NestedTrack, OverlapTracks};
 use profiler_report::{
-    Counter, Device, GroupBy, Slice, SliceEnding, SliceKind, SliceName, Step, Timeline, Track,
-    TrackKind,
+    Counter, Device, GroupBy, KernelGap, Slice, SliceEnding, SliceKind, SliceName, Step, Timeline,
+    Track, TrackKind,
 };
 
 use self::order::in_order;
@@ -77,6 +77,22 @@ pub(super) fn for_tables(trace: &Trace, by: GroupBy) -> Timeline {
     builder.finish()
 }
 
+/// Returns the times in which kernels were not recorded.
+fn kernel_gaps(trace: &Trace, start_unix_ns: i64, rank: Option<Rank>) -> Vec<KernelGap> {
+    let times = Times::new(&trace.clock_line, start_unix_ns);
+    let gaps = trace.work.gaps.iter().map(|gap| {
+        let (start, end) = (times.of_ticks(gap.span.0), times.of_ticks(gap.span.1));
+        KernelGap {
+            rank: rank.map(|rank| rank.rank),
+            start_ns: start,
+            duration_ns: end - start,
+            reason: gap.reason.as_str().into(),
+            non_exhaustive: (),
+        }
+    });
+    gaps.collect()
+}
+
 /// A time line under construction.
 struct Builder<'t> {
     trace: &'t Trace,
@@ -115,6 +131,7 @@ impl<'t> Builder<'t> {
     fn new(trace: &'t Trace, rank: Option<Rank>, for_tables: Option<GroupBy>) -> Self {
         let start_unix_ns = trace.clock_line.unix_ns(trace.meta.opened);
         let program = program::name();
+        let kernel_gaps = kernel_gaps(trace, start_unix_ns, rank);
         let mut builder = Self {
             trace,
             for_tables,
@@ -122,8 +139,9 @@ impl<'t> Builder<'t> {
             timeline: Timeline {
                 title: program.clone(),
                 start_unix_ns,
-                missing: missing::missing(trace),
+                missing: missing::missing(trace, &kernel_gaps),
                 has_kernels: trace.has_kernels(),
+                kernel_gaps,
                 world_size: rank.and_then(|rank| rank.world_size),
                 cycle: Some(trace.meta.cycle),
                 step_num: Some(trace.meta.step_num),

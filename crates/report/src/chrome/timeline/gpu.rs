@@ -12,7 +12,8 @@ use crate::chrome::stand_ins::SelfTimePiece;
 use crate::chrome::times::{ReadEnd, length};
 use crate::chrome::work_args::{category_of, with_work};
 use crate::overlap::OverlapTracks;
-use crate::{Slice, SliceKind, Wait};
+use crate::text::json::string;
+use crate::{Slice, SliceKind, Track, Wait};
 
 impl<W: Write> TimelineWriter<'_, W> {
     pub(super) fn write_gpu(&mut self, places: &mut Places) -> io::Result<()> {
@@ -206,6 +207,34 @@ impl<W: Write> TimelineWriter<'_, W> {
                 .whole("context", wait.work.context.into())
                 .whole("waits for stream", wait.work.stream.into());
             match wait.rank {
+                Some(rank) => line.whole("rank of process", rank).end()?,
+                None => line.end()?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the times without kernels on a track of their process.
+    pub(super) fn write_kernel_gaps(&mut self, places: &mut Places) -> io::Result<()> {
+        let timeline = self.timeline;
+        let mut of_ranks: HashMap<Option<u64>, Place> = HashMap::new();
+        for gap in &timeline.kernel_gaps {
+            let place = *of_ranks.entry(gap.rank).or_insert_with(|| {
+                let is_of_rank = |track: &Track| track.rank == gap.rank;
+                let near = timeline.tracks.iter().position(is_of_rank);
+                let near = near.and_then(|near| u32::try_from(near).ok());
+                places.further(
+                    timeline,
+                    near.unwrap_or(0),
+                    "kernels not recorded".to_owned(),
+                )
+            });
+            let start = gap.start_ns.saturating_add(self.offset);
+            let reason = string(&gap.reason);
+            let name = Quoted::new(&reason);
+            let length = gap.duration_ns.max(0);
+            let line = self.events.slice("kernel_gap", name, place, start, length);
+            match gap.rank {
                 Some(rank) => line.whole("rank of process", rank).end()?,
                 None => line.end()?,
             }

@@ -130,6 +130,7 @@ class TimeLine {
     context.beginPath();
     context.rect(this.labels, AXIS, this.surface.width - this.labels, this.surface.height - AXIS);
     context.clip();
+    this.drawKernelGaps();
     this.window.lanes.forEach((lane, index) => {
       const y = this.top[index] - this.scrolled;
       if (y + LANE < AXIS || y > this.surface.height) return;
@@ -227,6 +228,38 @@ class TimeLine {
         labelled = x + Math.min(this.surface.measure(label), right - x);
       }
     });
+  }
+
+  /** Hatches the rows of streams where kernels were not recorded. */
+  drawKernelGaps() {
+    const { context, colors } = this.surface;
+    for (const [start, end, text] of this.window.kernelGaps) {
+      const [x, right] = [Math.max(this.x(start), this.labels), Math.min(this.x(end), this.surface.width)];
+      if (right - x < 1) continue;
+      this.window.lanes.forEach(({ track, depth }, index) => {
+        if (this.window.tracks[track].kind !== 'stream') return;
+        const y = this.top[index] - this.scrolled;
+        context.save();
+        context.beginPath();
+        context.rect(x, y, right - x, LANE - 2);
+        context.clip();
+        context.strokeStyle = colors.dim;
+        context.globalAlpha = 0.5;
+        context.beginPath();
+        for (let at = x - LANE; at < right; at += 6) {
+          context.moveTo(at, y + LANE);
+          context.lineTo(at + LANE, y);
+        }
+        context.stroke();
+        context.restore();
+        if (depth > 0) return;
+        const width = Math.min(this.surface.measure(text) + 8, right - x);
+        context.fillStyle = colors.page;
+        context.fillRect(x, y, width, LANE - 2);
+        context.fillStyle = colors.dim;
+        this.surface.write(text, x + 4, y + LANE / 2 - 0.5, width - 8);
+      });
+    }
   }
 
   drawLabels() {

@@ -20,6 +20,8 @@ class Window {
     this.names = data.names.map(printable);
     this.duration = Math.max(data.duration_ns, 1);
     this.steps = data.steps;
+    /** When kernels were not recorded, and why. @type {Array<[number, number, string]>} */
+    this.kernelGaps = data.kernel_gaps;
     this.omitted = data.omitted;
     this.omittedBelow = data.omitted_below_ns;
     /** CPU threads first, then streams. @type {TrackData[]} */

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use profiler_report::{
-    Counter, Device, GpuWork, GpuWorkKind, KernelLaunch, Launch, MemoryCopy, MemoryFill,
+    Counter, Device, GpuWork, GpuWorkKind, KernelGap, KernelLaunch, Launch, MemoryCopy, MemoryFill,
     MemoryKind, MemoryUse, Replay, Slice, SliceDetails, SliceEnding, SliceKind, SliceName, Step,
     Timeline, Track, TrackKind, Wait, WaitKind,
 };
@@ -66,6 +66,11 @@ pub(super) fn whole(line: &Timeline) -> Vec<String> {
         plain.name = 0;
         shown("wait", (plain, short(wait.name)))
     });
+    let gaps = line.kernel_gaps.iter().map(|gap| {
+        let mut gap = gap.clone();
+        gap.start_ns += start;
+        shown("gap", gap)
+    });
     let replays = line.replays.iter().map(|replay| {
         let mut plain = *replay;
         plain.noticed_ns += start;
@@ -86,7 +91,11 @@ pub(super) fn whole(line: &Timeline) -> Vec<String> {
     });
     let about = (line.has_kernels, line.world_size, line.cycle, line.step_num);
     let devices = line.devices.iter().map(|device| shown("device", device));
-    let parts = slices.chain(launches).chain(waits).chain(replays);
+    let parts = slices
+        .chain(launches)
+        .chain(waits)
+        .chain(replays)
+        .chain(gaps);
     let mut parts: Vec<String> = parts.chain(steps).chain(counters).chain(devices).collect();
     parts.push(shown("about", (about, &line.metadata, &line.missing)));
     parts.sort();
@@ -421,6 +430,7 @@ fn placed(calls: Vec<Call>, rank: Option<u64>) -> Timeline {
 fn beside() -> impl Strategy<Value = Timeline> {
     let steps = prop::collection::vec((0..9 * SLOT_NS, 0..9 * SLOT_NS, of(0..2_u32)), 0..4);
     let replays = prop::collection::vec((of(2..4_u32), 0..SLOT_NS, 0..9_i64), 0..3);
+    let gaps = prop::collection::vec((0..SLOT_NS, 0..SLOT_NS, "[a-z\"]{1,9}"), 0..3);
     let waits = prop::collection::vec((0..4_usize, 0..3_u32, 0..SLOT_NS, any::<u32>()), 0..4);
     let counter = (
         "[a-z]{1,4}",
@@ -435,8 +445,15 @@ fn beside() -> impl Strategy<Value = Timeline> {
     ];
     let metadata = prop::collection::btree_map(keys, "[a-z\"]{0,9}", 0..4);
     let head = (of(0..EXACT), of(0..EXACT), of(0..9_u64), of(0..9_u64));
-    (steps, replays, waits, counters, metadata, head).prop_map(
-        |(steps, replays, waits, counters, metadata, (cycle, step_num, rank, world_size))| {
+    (steps, replays, (waits, gaps), counters, metadata, head).prop_map(
+        |(
+            steps,
+            replays,
+            (waits, gaps),
+            counters,
+            metadata,
+            (cycle, step_num, rank, world_size),
+        )| {
             let mut line = Timeline::default();
             for (number, (start, length, track)) in (3..).zip(steps) {
                 let mut step = Step::default();
@@ -459,6 +476,12 @@ fn beside() -> impl Strategy<Value = Timeline> {
                 wait.work.kind = GpuWorkKind::Synchronization(WAITS[kind].1);
                 (wait.work.device, wait.work.stream) = (device, stream);
                 line.waits.push(wait);
+            }
+            for (at, ns, reason) in gaps {
+                let mut gap = KernelGap::default();
+                (gap.rank, gap.start_ns, gap.duration_ns) = (rank, at, ns);
+                gap.reason = reason.into();
+                line.kernel_gaps.push(gap);
             }
             for ((name, unit, device), value) in counters {
                 let mut counter = Counter::default();
@@ -488,6 +511,7 @@ proptest! {
         let rank = beside.tracks[0].rank;
         let mut line = placed(calls, rank);
         (line.steps, line.replays, line.waits) = (beside.steps, beside.replays, beside.waits);
+        line.kernel_gaps = beside.kernel_gaps;
         (line.counters, line.devices) = (beside.counters, beside.devices);
         (line.metadata, line.missing) = (beside.metadata, beside.missing);
         (line.cycle, line.step_num) = (beside.cycle, beside.step_num);

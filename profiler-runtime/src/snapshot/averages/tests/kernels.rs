@@ -7,9 +7,12 @@ use profiler_report::{
     ScopeKernels, SortKey, TableOptions, Verdict, WaitKind,
 };
 
+use std::time::Duration;
+
+use crate::clock::clock;
 use crate::golden::assert_golden;
-use crate::session::Trace;
 use crate::session::sample::Sample;
+use crate::session::{GapReason, Trace, WorkGap};
 
 const GEMM: &str = "void cutlass::Kernel<cutlass::gemm::Tile<128, 64> >(cutlass::gemm::Params)";
 const ADD: &str = "void at::native::elementwise<at::native::Add>(int, float*)";
@@ -163,7 +166,10 @@ fn work_counts_for_the_scope_that_launched_it() {
 fn calls_that_began_before_launches_were_recorded_are_not_counted() {
     let mut trace = step();
     // When the second call of the layer begins.
-    trace.work.since = trace.scopes[3].start;
+    trace.work.gaps.push(WorkGap {
+        span: (0, trace.scopes[3].start),
+        reason: GapReason::Starting,
+    });
     let kernels = trace.key_averages().kernels();
     let layer = scope_of(&kernels, "kernels: layer");
     assert_eq!((layer.calls, layer.launches), (1, Some(2)));
@@ -214,6 +220,33 @@ fn an_idle_device_waits_for_launches_or_for_something_else() {
     assert!(near(after.idle_ns, 10_000.0), "{}", after.idle_ns);
     let row = averages.row("kernels: waits").expect("it was called");
     assert_eq!(row.verdict(), Some(Verdict::GapBound));
+}
+
+#[test]
+fn a_device_is_not_idle_where_nothing_was_recorded() {
+    let mut trace = step();
+    let idle_of = |trace: &Trace| {
+        let kernels = trace.key_averages().kernels();
+        let slow = scope_of(&kernels, "kernels: slow");
+        (slow.idle_ns, slow.launch_gap_ns.expect("launches"))
+    };
+    let (idle, launch_gap) = idle_of(&trace);
+    // From 350 µs to 400 µs, and from 430 µs to 440 µs: in the gaps before the first and the second kernel.
+    for from in [350_000, 430_000] {
+        let length = if from == 350_000 { 50_000 } else { 10_000 };
+        let ticks = |ns: u64| trace.meta.opened + clock().in_ticks(Duration::from_nanos(ns));
+        let span = (ticks(from), ticks(from + length));
+        trace.work.gaps.push(WorkGap {
+            span,
+            reason: GapReason::Off,
+        });
+    }
+    let (without, launch_gap_without) = idle_of(&trace);
+    assert!(near(idle - without, 60_000.0), "{idle} {without}");
+    let moved = launch_gap - launch_gap_without;
+    assert!(near(moved, 60_000.0), "{launch_gap} {launch_gap_without}");
+    let kernels = trace.key_averages().kernels();
+    assert!(near(kernels.unrecorded_ns, 60_000.0), "{kernels:?}");
 }
 
 #[test]
