@@ -194,6 +194,37 @@ fn each_replay_of_a_graph_stands_under_the_scope_that_replayed_it() {
 }
 
 #[test(on = with_cupti(["12.8"]))]
+fn threads_without_scopes_that_launch_much_are_named() {
+    let _profiler = init().expect("set up");
+    let notes_of = |kernels: usize| {
+        let program = Program::new();
+        let trace = program.record(|program| {
+            let stream = program.gpu.stream();
+            {
+                let _scope = scope!("measured");
+                (0..10).for_each(|_| program.kernel(&stream, Some("measured")));
+            }
+            thread::scope(|threads| {
+                let feeder = thread::Builder::new().name("feeder".to_owned());
+                let feed = || (0..kernels).for_each(|_| program.kernel(&stream, None));
+                feeder.spawn_scoped(threads, feed).expect("a thread");
+            });
+        });
+        let notes: Vec<String> = trace.kernel_notes().map(str::to_owned).collect();
+        notes
+    };
+    let notes = notes_of(10);
+    let [note] = &notes[..] else {
+        panic!("{notes:?}")
+    };
+    assert!(
+        note.contains(" % of the device's time was launched by threads that no scope") && note.contains(": `feeder` ("),
+        "{note}"
+    );
+    assert_eq!(notes_of(0), [""; 0]);
+}
+
+#[test(on = with_cupti(["12.8"]))]
 fn the_second_window_of_a_process_is_as_complete_as_the_first() {
     let _profiler = init().expect("set up");
     let mut all = Vec::new();

@@ -48,6 +48,23 @@ pub fn system_id() -> Option<u64> {
     None
 }
 
+/// Returns the name of the calling thread as the system knows it, at most 15 bytes of it: code that is not Rust names its
+/// threads too.
+#[cfg(target_os = "linux")]
+pub fn name() -> Option<String> {
+    let mut name = [0_u8; 16];
+    // SAFETY: the call writes at most 16 bytes, the last of them zero.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())
+}
+
+/// Returns the name of the calling thread, if Rust started it with one.
+#[cfg(not(target_os = "linux"))]
+pub fn name() -> Option<String> {
+    thread::current().name().map(str::to_owned)
+}
+
 /// Returns the processor time of the calling thread in nanoseconds, or 0 if the system does not report it.
 #[cfg(unix)]
 pub fn processor_time() -> u64 {

@@ -20,6 +20,7 @@ use profiler_host::sync::{Queue, RaceCell, ReentrancyGuard};
 use profiler_report::internal::RawStream;
 
 use super::launch::Launch;
+use super::launching_threads;
 use super::losses::{WorkLoss, lose};
 use crate::clock::now;
 use crate::cuda::ffi::EventApi;
@@ -134,7 +135,9 @@ fn begin(domain: Domain, number: u32, data: &CallbackData) {
             open.depth += 1;
             open
         }
-        None => OpenCall {
+        None => {
+            launching_threads::note();
+            OpenCall {
             launch: Launch {
                 name: call.name,
                 start,
@@ -154,7 +157,8 @@ fn begin(domain: Domain, number: u32, data: &CallbackData) {
             is_captured: false,
             inner: None,
             launched: 0,
-        },
+        }
+        }
     };
     if domain == Domain::Driver {
         open.enter_driver(call, data);

@@ -18,6 +18,7 @@ mod callback;
 #[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 mod discovery;
 mod launch;
+mod launching_threads;
 mod losses;
 #[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 mod names;
@@ -35,6 +36,7 @@ pub(crate) use profiler_cuda_sys::cupti::calls::Effect;
 
 pub(crate) use activity::{NO_NAME, WorkActivity};
 pub(crate) use launch::Launch;
+pub(crate) use launching_threads::label_of_thread;
 pub(crate) use losses::{WorkLoss, WorkLosses, lose as lose_work};
 pub(crate) use ready::{Ready, take_work};
 pub(crate) use recorder::{
