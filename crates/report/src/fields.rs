@@ -88,6 +88,7 @@ fn counts(row: &Row) -> Vec<Field> {
         Field::raw("primitive_calls", row.primitive_calls),
         Field::raw("futures", row.futures),
         Field::nanoseconds("polled_ns", row.polled_ns),
+        Field::raw("reentered_spans", row.reentered_spans),
         Field::optional(
             "thread_time_total_ns",
             thread_time(row.thread_time_total_ns),

@@ -69,11 +69,12 @@ pub struct Row {
     /// Calls without a GPU time because no stream was named for them, on threads where a CUDA context was or had been
     /// current. A function that launches nothing has such calls too, and needs no stream. 0 in averages of a window.
     pub without_stream: u64,
-    /// Calls that were futures, and closed spans of `tracing` that were entered several times.
+    /// Calls that were futures, and spans of `tracing` that were measured as a whole.
     pub futures: u64,
-    /// The time of the polls of futures; for the rest of their total, the futures waited. Of spans that were entered
-    /// several times, all of the total.
+    /// The time of the polls of futures; for the rest of their total, the futures waited.
     pub polled_ns: f64,
+    /// Closed spans of `tracing` that were entered several times, if each time was a call.
+    pub reentered_spans: u64,
     /// How long the threads of the calls ran on a processor during them, including children, without waits and
     /// preemption. A recursive call counts once; a future counts the time of its polls. `None` unless thread times are
     /// measured (`Builder::thread_time`), and in averages of a window.

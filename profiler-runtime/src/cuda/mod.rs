@@ -78,7 +78,8 @@ pub use profiler_cuda_sys::driver::DeviceProperties;
 pub(crate) use context::measurement::CpuSpan;
 pub(crate) use cupti::{
     Demand, Effect, Flushed, Launch, NO_NAME, Ready, Recording, WorkActivity, WorkLoss, WorkLosses,
-    flushed, label_of_thread, lose_work, recording, take_work, wait_until_ready, want_kernels, why_no_kernels,
+    flushed, label_of_thread, lose_work, recording, take_work, wait_until_ready, want_kernels,
+    why_no_kernels,
 };
 pub use cupti::{KernelStatus, kernel_status};
 pub(crate) use ffi::discovery::{

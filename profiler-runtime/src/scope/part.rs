@@ -6,8 +6,6 @@
 use super::open::{NO_CELL, OpenScope};
 use super::serial::{Flags, Serial};
 use crate::local::Innermost;
-use crate::name;
-use crate::stats::StatCell;
 
 /// A part that has closed. Times are in ticks.
 pub(crate) struct Part {
@@ -31,17 +29,6 @@ impl OpenScope {
         }
     }
 
-    /// Notes that the scope, which is about to close, is no call of its own but continues one. See
-    /// [`StatCell::count_continued`].
-    #[cold]
-    pub(crate) fn count_continued(&self) {
-        if let Some(cell) = self.writable_cell() {
-            cell.count_continued();
-        } else if let Some(name) = name::by_id(self.id()) {
-            name.count_without_cell(StatCell::count_continued);
-        }
-    }
-
     /// Makes the scope, which has just been opened, a part of a call.
     pub(crate) fn make_part(&mut self) {
         let serial = self.serial();
@@ -50,6 +37,11 @@ impl OpenScope {
             // So that the call, which is counted as a future, is not counted as open twice.
             self.cell.enter_poll(serial);
         }
+    }
+
+    /// Returns `true` if the scope is a part of a call.
+    pub(crate) fn is_part(&self) -> bool {
+        self.has(Flags::PART)
     }
 
     /// Returns `true` if no other scope of the name is open around it.

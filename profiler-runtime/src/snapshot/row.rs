@@ -23,7 +23,8 @@ pub(super) fn of(name: &'static Name) -> Option<Row> {
         without_cuda: totals.without_cuda,
         without_stream: totals.without_stream,
         futures: totals.futures,
-        polled_ns: ns(polled(&totals) as f64),
+        polled_ns: ns(totals.polled as f64),
+        reentered_spans: totals.reentered_spans,
         panicked: totals.panicked,
         dropped_futures: totals.dropped_futures,
         open: totals.open(),
@@ -37,7 +38,7 @@ pub(super) fn of(name: &'static Name) -> Option<Row> {
         row.thread_time_total_ns = Some(totals.thread_time as f64);
         row.self_thread_time_total_ns = Some(totals.own_thread_time as f64);
     }
-    if totals.times() > 0 {
+    if calls > 0 {
         let percentiles = totals.buckets.quantiles([0.5, 0.95, 0.99]);
         let percentiles = percentiles.unwrap_or_default();
         row.too_short = percentiles[0] < clock().too_short() as f64;
@@ -53,22 +54,13 @@ pub(super) fn of(name: &'static Name) -> Option<Row> {
     Some(row)
 }
 
-/// Returns the time of polls. All the time of spans is: between an exit and the next enter, none is counted.
-fn polled(totals: &Totals) -> i64 {
-    if totals.continued > 0 {
-        totals.total
-    } else {
-        totals.polled
-    }
-}
-
 fn cpu(totals: &Totals, percentiles: [f64; 3]) -> Times {
     let (min, max) = (totals.min as f64, totals.max as f64);
     // The middle of a bucket may lie outside the observed range, and the minimum of a snapshot may be newer than its
     // maximum.
     let [p50, p95, p99] = percentiles.map(|ticks| ticks.clamp(min, max.max(min)));
     Times {
-        calls: totals.times(),
+        calls: totals.calls(),
         total_ns: ns(totals.total as f64),
         self_ns: ns(totals.own as f64),
         mean_ns: ns(totals.mean()),

@@ -1,9 +1,7 @@
 //! The statistics of one name on one thread: one writer, any number of readers, no locked instruction.
 
 use std::ptr;
-#[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
-use std::sync::atomic::Ordering::Release;
-use std::sync::atomic::{AtomicPtr, Ordering::Acquire, fence};
+use std::sync::atomic::AtomicPtr;
 
 use super::Totals;
 use super::cell_fields::stat_cell;
@@ -65,8 +63,8 @@ stat_cell! {
             pub(crate) without_cuda: count(without_cuda),
             /// Calls without a stream while a CUDA context was current.
             pub(crate) without_stream: count(without_stream),
-            /// Times of spans that had been entered before: they are in the buckets, and are no calls of their own.
-            continued: count(continued),
+            /// Spans that were entered several times, of which each enter is a call.
+            reentered_spans: count(reentered_spans),
             /// The number of the name.
             pub(crate) id: identity,
             /// Calls until the next one that is logged.
@@ -177,11 +175,11 @@ impl StatCell {
         self.futures_begun.add(1);
     }
 
-    /// Counts a span that was entered several times, when it is closed.
+    /// Counts a span that was entered several times, each of which was a call, when it is closed. Returns how many there are.
     #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
-    pub(crate) fn count_resumed_span(&self) {
-        self.futures_begun.add(1);
-        self.futures.add(1);
+    pub(crate) fn count_reentered_span(&self) -> u64 {
+        self.reentered_spans.add(1);
+        self.reentered_spans.get()
     }
 
     /// Counts a finished call. Returns `true` if [`maintain`](Self::maintain) is to be called.
@@ -243,19 +241,6 @@ impl StatCell {
         self.polled.add_ticks(polled);
     }
 
-    /// Notes that the time that is counted next continues a call: the span had been entered before.
-    ///
-    /// Calls are the times in the buckets without those that continue one. A reader must not see such a time without this
-    /// note, or it would report a call that there is not, and fewer later on. So the note comes first, and
-    /// [`read_into`](Self::read_into) reads it last. It may see notes whose times it has not seen: then it knows of too few
-    /// calls, and the name reports what it knew before (`Totals::known_calls`).
-    #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
-    pub(crate) fn count_continued(&self) {
-        self.continued.add(1);
-        // Pairs with the fence of `read_into`.
-        fence(Release);
-    }
-
     /// Counts the thread time of a call or of a poll, in nanoseconds.
     pub(crate) fn count_thread_time(&self, total: u64, own: u64, outermost: bool) {
         if outermost {
@@ -285,8 +270,6 @@ impl StatCell {
         let open = u64::from(self.outermost.get() != 0).saturating_sub(self.polling.get());
         totals.open += open + self.presumed_leaked.get();
         self.times.read_into(totals);
-        // A reader that sees a time also sees the note that it continues a call.
-        fence(Acquire);
         self.read_fields(totals);
     }
 

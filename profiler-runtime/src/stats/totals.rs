@@ -23,10 +23,8 @@ pub(crate) struct Totals {
     pub(crate) dropped_futures: u64,
     pub(crate) polled: i64,
     pub(crate) futures: u64,
-    /// Times of spans that had been entered before.
-    pub(crate) continued: u64,
-    /// The most calls that were reported so far: see [`calls`](Self::calls).
-    pub(crate) known_calls: u64,
+    /// Spans that were entered several times, of which each enter is a call.
+    pub(crate) reentered_spans: u64,
     pub(crate) out_of_order: u64,
     pub(crate) ring_full: u64,
     /// Calls whose GPU time found the ring full.
@@ -57,8 +55,7 @@ impl Totals {
             dropped_futures: 0,
             polled: 0,
             futures: 0,
-            continued: 0,
-            known_calls: 0,
+            reentered_spans: 0,
             out_of_order: 0,
             ring_full: 0,
             without_cuda: 0,
@@ -71,16 +68,7 @@ impl Totals {
     }
 
     /// Returns the number of calls, with recursive ones.
-    ///
-    /// It never falls. A reader may see that a time continues a call before it sees the time; then the difference is too
-    /// small, and the number is that of the last time.
     pub(crate) fn calls(&self) -> u64 {
-        let calls = self.times().saturating_sub(self.continued);
-        calls.max(self.known_calls)
-    }
-
-    /// Returns the number of times: one for each call, and more for a span that was entered several times.
-    pub(crate) fn times(&self) -> u64 {
         self.buckets.count()
     }
 
@@ -98,12 +86,12 @@ impl Totals {
 
     /// Returns the mean of all times.
     pub(crate) fn mean(&self) -> f64 {
-        self.every_total() / self.times().max(1) as f64
+        self.every_total() / self.calls().max(1) as f64
     }
 
     /// Returns the standard deviation of all times, as that of a whole population and not of a sample.
     pub(crate) fn deviation(&self) -> f64 {
-        let times = u128::from(self.times().max(1));
+        let times = u128::from(self.calls().max(1));
         let total = u128::from(
             self.total
                 .saturating_add(self.recursive_total)

@@ -6,6 +6,7 @@ use tracing::Dispatch;
 use tracing_subscriber::filter::Filtered;
 
 use super::filter::SpanFilter;
+use super::open_spans::Kind;
 use super::recorder::Recorder;
 
 /// The recorder with its filter.
@@ -21,7 +22,11 @@ impl<S> LayerState<S> {
     }
 
     pub(super) fn measure_whole(&mut self) {
-        self.filtered.inner_mut().measure_whole();
+        self.filtered.inner_mut().measure(Kind::Whole);
+    }
+
+    pub(super) fn measure_entered(&mut self) {
+        self.filtered.inner_mut().measure(Kind::Entered);
     }
 
     pub(super) fn take_all(&mut self) {

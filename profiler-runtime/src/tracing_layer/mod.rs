@@ -8,10 +8,13 @@
 //! - `stack`: the spans that a thread has entered.
 //! - `recorder`: what happens to a span; the scope that it opens is that of the [`scope`](crate::scope) module.
 //! - `whole`: spans that are measured from the first enter to the last exit, as futures are.
+//! - `futures`: which call sites have such spans.
 
 #[cfg(not(feature = "strip"))]
 mod filter;
 mod forward;
+#[cfg(not(feature = "strip"))]
+mod futures;
 #[cfg(not(feature = "strip"))]
 mod layers;
 #[cfg(not(feature = "strip"))]
@@ -54,19 +57,21 @@ use variant::LayerState;
 ///
 /// # Calls and times
 ///
-/// A span is one call, however often it is entered, and each time from enter to exit is one of its times: `calls` of a row
-/// counts the spans, and its total, mean, extremes and percentiles are of the times. The two differ for futures, since
-/// [`Instrument`](tracing::Instrument) and `#[instrument]` enter the span in each poll, and once more when the future is
-/// dropped. candle's layers create one span for each part of a model and enter it in each `forward`. The row then has a time in
-/// polls too, which is its total, and a note below the table has the number of such times. Use [`whole_spans`](Self::whole_spans) to know
-/// how long such spans take altogether.
+/// Each time that a span is entered is a call: candle's layers create one span for each part of a model and enter it in each
+/// `forward`. The span of a future, which [`Instrument`](tracing::Instrument) and `#[instrument]` enter in each poll, is one
+/// call, from the first enter to the last exit, and the time for which it was entered is that in polls; it counts once it is
+/// closed. `tracing` does not tell the two apart. The layer knows a future by its end, at which it is dropped inside its span
+/// and closes it at once, and measures later spans of that call site so. Until the first one has ended, each poll is a call.
+///
+/// Where that goes wrong, a note below the table counts the spans that were entered several times.
+/// [`whole_spans`](Self::whole_spans) measures all spans as those of futures, [`entered_spans`](Self::entered_spans) none.
 ///
 /// - Entered on several threads, also at once: each thread's time counts.
 /// - Entered again inside itself: counts once.
 /// - Exited in another order than entered, as with a guard that is held across an `.await`: counted, and the row reports
 ///   times that ended out of order.
 /// - Never entered; entered and never exited, or exited on another thread; more than 688,128 open at
-///   once (or fewer, if their ids collide); more than 4,096 call sites; entered while the thread ends: counted by reason in
+///   once of each of both kinds (or fewer, if their ids collide); more than 4,096 call sites; entered while the thread ends: counted by reason in
 ///   [`Summary::lost_spans`](crate::Summary::lost_spans) and below the table.
 /// - Created or entered while measuring is off: not measured, and not counted as lost.
 ///
@@ -153,7 +158,7 @@ impl<S> ProfilerLayer<S> {
         }
     }
 
-    /// Measures each span from the first enter to the last exit, as a measured future is measured from its first poll to its
+    /// Measures all spans from the first enter to the last exit, as a measured future is measured from its first poll to its
     /// end.
     ///
     /// A span then is one call with one time, which counts when the span is closed; among callers and in logs too. The time
@@ -183,6 +188,32 @@ impl<S> ProfilerLayer<S> {
     #[must_use]
     pub fn whole_spans(mut self) -> Self {
         self.state.measure_whole();
+        self
+    }
+
+    /// Counts each time that a span is entered as a call, also for the spans of futures, of which it then is a poll.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_runtime::ProfilerLayer;
+    /// use tracing_subscriber::layer::SubscriberExt;
+    ///
+    /// let subscriber = tracing_subscriber::registry().with(ProfilerLayer::new().entered_spans());
+    /// tracing::subscriber::with_default(subscriber, || {
+    ///     let layer = tracing::info_span!("layer");
+    ///     layer.in_scope(|| ());
+    ///     layer.in_scope(|| ());
+    /// });
+    /// let summary = profiler_runtime::summary();
+    /// let row = summary.rows.iter().find(|row| row.name.ends_with("::layer"));
+    /// # if profiler_runtime::is_enabled() {
+    /// assert_eq!(row.map(|row| row.calls), Some(2));
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn entered_spans(mut self) -> Self {
+        self.state.measure_entered();
         self
     }
 

@@ -14,8 +14,8 @@
 //! Nothing waits, so a child forked at any time finds a table that works.
 //!
 //! Tables are allocated as they are needed, each four times as large as the one before, and are kept until the layer is
-//! dropped. Spans that are measured as a whole are in the later tables, where they have room for their times: all that is
-//! done with those is slow. The most spans that can be open at once are thus 696,320, or fewer where ids collide.
+//! dropped. Spans that are measured as a whole are in tables of their own, where they have room for their times: all that is
+//! done with those is slow. The most spans of each kind that can be open at once are thus 688,128, or fewer where ids collide.
 
 use std::sync::atomic::{
     AtomicU32, AtomicU64,
@@ -116,14 +116,7 @@ impl OpenSpan {
         self.entries.fetch_add(ENTER, Relaxed);
     }
 
-    /// Returns `true` if the span was exited before.
-    #[inline(always)]
-    pub(super) fn was_exited(&self) -> bool {
-        self.entries.load(Relaxed) & (ENTER - 1) != 0
-    }
-
-    /// Notes that the span is exited. Returns `true` if it was exited before: to one of several threads that exit it at once,
-    /// `false`.
+    /// Notes that the span is exited. Returns `true` if it was exited before.
     #[inline(always)]
     pub(super) fn exit(&self) -> bool {
         self.entries.fetch_add(1, Relaxed) & (ENTER - 1) != 0
@@ -180,11 +173,11 @@ struct SpanTable {
 
 impl SpanTable {
     #[cold]
-    fn new(number: u32, is_whole: bool) -> Self {
+    fn new(number: u32, kind: Kind) -> Self {
         let _reentrancy = ReentrancyGuard::try_enter();
         let size = 1 << bits_of(number);
         let spans = filled(size, OpenSpan::new);
-        let whole = filled(if is_whole { size } else { 0 }, WholeTimes::new);
+        let whole = filled(if kind == Kind::Whole { size } else { 0 }, WholeTimes::new);
         match (spans, whole) {
             (Some(spans), Some(whole)) => Self { spans, whole },
             _ => Self::default(),
@@ -207,14 +200,22 @@ fn filled<T>(size: usize, new: impl Fn() -> T) -> Option<Box<[T]>> {
     Some(values.into())
 }
 
+/// How a span is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Each time that it is entered is a call.
+    Entered,
+    /// It is one call.
+    Whole,
+}
+
 /// The open spans of one layer.
 #[derive(Debug)]
 pub(super) struct OpenSpans {
-    /// The first table, unless spans are measured as a whole.
     first: RaceCell<FirstTable>,
     later: [RaceCell<SpanTable>; LATER_TABLES],
-    /// `true` if spans are measured as a whole. Does not change once there are spans.
-    pub(super) is_whole: bool,
+    /// Spans that are measured as a whole.
+    whole: [RaceCell<SpanTable>; LATER_TABLES],
 }
 
 /// Returns the first place of a table in which a span can be.
@@ -242,7 +243,7 @@ impl OpenSpans {
         Self {
             first: RaceCell::new(),
             later: [const { RaceCell::new() }; LATER_TABLES],
-            is_whole: false,
+            whole: [const { RaceCell::new() }; LATER_TABLES],
         }
     }
 
@@ -253,19 +254,23 @@ impl OpenSpans {
     }
 
     /// Adds a span. Returns `false` if there is no room.
-    pub(super) fn insert(&self, id: u64, site: u32) -> bool {
-        let is_in_first = !self.is_whole
+    pub(super) fn insert(&self, id: u64, site: u32, kind: Kind) -> bool {
+        let is_in_first = kind == Kind::Entered
             && self
                 .first
                 .get_or_try_init(first_table)
                 .is_some_and(|first| places(first, 0, id).any(|(_, span)| span.take(id, site)));
-        is_in_first || self.insert_later(id, site)
+        is_in_first || self.insert_later(id, site, kind)
     }
 
-    fn insert_later(&self, id: u64, site: u32) -> bool {
-        let mut tables = (1..).zip(&self.later);
+    fn insert_later(&self, id: u64, site: u32, kind: Kind) -> bool {
+        let tables = match kind {
+            Kind::Entered => &self.later,
+            Kind::Whole => &self.whole,
+        };
+        let mut tables = (1..).zip(tables);
         tables.any(|(number, table)| {
-            let table = table.get_or_init(|| SpanTable::new(number, self.is_whole));
+            let table = table.get_or_init(|| SpanTable::new(number, kind));
             let mut places = places(&table.spans, number, id);
             let Some((place, _)) = places.find(|(_, span)| span.take(id, site)) else {
                 return false;
@@ -292,7 +297,8 @@ impl OpenSpans {
     /// Returns `true` if no span has been added.
     #[inline(always)]
     pub(super) fn is_unused(&self) -> bool {
-        self.first.get().is_none() && self.later[0].get().is_none()
+        let tables = [&self.later[0], &self.whole[0]];
+        self.first.get().is_none() && tables.iter().all(|table| table.get().is_none())
     }
 
     /// Returns an open span, unless it is not measured.
@@ -301,23 +307,24 @@ impl OpenSpans {
         let mut in_first = first.flat_map(|first| places(first, 0, id));
         in_first
             .find_map(|(_, span)| span.is(id).then_some(span))
-            .or_else(|| Some(self.find_later(id)?.1))
+            .or_else(|| Some(find(&self.later, id)?.1))
+            .or_else(|| Some(find(&self.whole, id)?.1))
     }
 
-    /// Returns the times of an open span, unless spans are not measured as a whole.
+    /// Returns the times of an open span that is measured as a whole.
     pub(super) fn whole(&self, id: u64) -> Option<&WholeTimes> {
-        let (place, _, table) = self.find_later(id)?;
+        let (place, _, table) = find(&self.whole, id)?;
         table.whole.get(place)
     }
+}
 
-    fn find_later(&self, id: u64) -> Option<(usize, &OpenSpan, &SpanTable)> {
-        let tables = self.later.iter().map_while(RaceCell::get);
-        (1..).zip(tables).find_map(|(number, table)| {
-            let mut places = places(&table.spans, number, id);
-            let (place, span) = places.find(|(_, span)| span.is(id))?;
-            Some((place, span, table))
-        })
-    }
+fn find(tables: &[RaceCell<SpanTable>], id: u64) -> Option<(usize, &OpenSpan, &SpanTable)> {
+    let tables = tables.iter().map_while(RaceCell::get);
+    (1..).zip(tables).find_map(|(number, table)| {
+        let mut places = places(&table.spans, number, id);
+        let (place, span) = places.find(|(_, span)| span.is(id))?;
+        Some((place, span, table))
+    })
 }
 
 /// Returns the base 2 logarithm of the number of entries in a table.
@@ -332,16 +339,15 @@ mod tests {
     #[test]
     fn a_span_is_found_until_it_is_closed() {
         let spans = OpenSpans::new();
-        assert!(spans.insert(7, 3));
+        assert!(spans.insert(7, 3, Kind::Entered));
         let found = spans.get(7).expect("it is open");
         let span = found;
         assert!(!span.is_entered());
         span.enter();
         span.enter();
-        assert!(!span.was_exited());
-        span.exit();
-        assert!(span.was_exited() && span.is_entered());
-        span.exit();
+        assert!(!span.exit());
+        assert!(span.is_entered());
+        assert!(span.exit());
         assert!(!span.is_entered());
         let closed = ClosedSpan {
             site: 3,
@@ -353,8 +359,18 @@ mod tests {
         assert_eq!(found.closed(), closed);
         found.remove();
         assert!(spans.get(7).is_none());
-        assert!(spans.insert(7, 4));
+        assert!(spans.insert(7, 4, Kind::Entered));
         assert!(!spans.get(7).expect("it is open again").is_entered());
+    }
+
+    #[test]
+    fn spans_that_are_measured_as_a_whole_are_apart() {
+        let spans = OpenSpans::new();
+        assert!(spans.is_unused());
+        assert!(spans.insert(7, 3, Kind::Whole) && spans.insert(8, 4, Kind::Entered));
+        assert!(spans.at_home(7).is_none() && spans.at_home(8).is_some());
+        assert!(spans.whole(7).is_some() && spans.whole(8).is_none());
+        assert_eq!(spans.get(7).map(OpenSpan::site), Some(3));
     }
 
     #[test]
@@ -362,7 +378,7 @@ mod tests {
         let spans = OpenSpans::new();
         // They differ in the upper bits alone.
         let ids = || (1..=20_u64).map(|n| n << 51 | 1);
-        assert!(ids().all(|id| spans.insert(id, 0)));
+        assert!(ids().all(|id| spans.insert(id, 0, Kind::Entered)));
         assert!(ids().all(|id| spans.get(id).is_some()));
         for found in ids().filter_map(|id| spans.get(id)) {
             found.remove();
@@ -374,7 +390,9 @@ mod tests {
     #[test]
     fn spans_beyond_all_tables_are_refused_and_the_others_kept() {
         let spans = OpenSpans::new();
-        let inserted: Vec<u64> = (1..1_000_000).filter(|id| spans.insert(*id, 0)).collect();
+        let inserted: Vec<u64> = (1..1_000_000)
+            .filter(|id| spans.insert(*id, 0, Kind::Entered))
+            .collect();
         assert!(
             (400_000..700_000).contains(&inserted.len()),
             "{}",
@@ -383,7 +401,7 @@ mod tests {
         for id in &inserted {
             spans.get(*id).expect("it is open").remove();
         }
-        assert!(spans.insert(1, 0));
+        assert!(spans.insert(1, 0, Kind::Entered));
     }
 
     #[test]
@@ -394,7 +412,7 @@ mod tests {
                 let spans = &spans;
                 scope.spawn(move || {
                     for id in (1..2_000).map(|n| n * 4 + thread) {
-                        assert!(spans.insert(id, 1));
+                        assert!(spans.insert(id, 1, Kind::Entered));
                         let found = spans.get(id).expect("it is open");
                         found.enter();
                         assert_eq!(found.closed().enters, 1);

@@ -9,9 +9,10 @@ use tracing::Metadata;
 use tracing::span::{Attributes, Id};
 use tracing_subscriber::layer::{Context, Layer};
 
+use super::futures;
 use super::layers;
-use super::open_spans::{ClosedSpan, OpenSpan, OpenSpans};
-use super::sites;
+use super::open_spans::{ClosedSpan, Kind, OpenSpan, OpenSpans};
+use super::sites::{self, SpanSite};
 use super::stack::{self, NoSlot};
 use super::whole::WholeTimes;
 use crate::losses::{self, count_lost_spans, count_unmeasured};
@@ -24,9 +25,9 @@ use crate::switch::{self, SiteDecision};
 pub(super) struct Recorder {
     /// The number of the layer.
     layer: u64,
-    /// `layer`, or a number that no layer has if spans are measured as a whole: their exits take the slow path.
-    fast_layer: u64,
     spans: OpenSpans,
+    /// How spans are measured; `None` if that depends on their call sites.
+    kind: Option<Kind>,
     /// `true` until the program has been warned that this layer is the second one of its subscriber.
     must_warn: AtomicBool,
 }
@@ -40,11 +41,10 @@ impl Drop for Recorder {
 impl Recorder {
     pub(super) fn new() -> Self {
         losses::note_layer();
-        let layer = layers::new();
         Self {
-            layer,
-            fast_layer: layer,
+            layer: layers::new(),
             spans: OpenSpans::new(),
+            kind: None,
             must_warn: AtomicBool::new(false),
         }
     }
@@ -63,10 +63,17 @@ impl Recorder {
         }
     }
 
-    /// Measures spans from the first enter to the last exit. Called before there are spans.
-    pub(super) fn measure_whole(&mut self) {
-        self.spans.is_whole = true;
-        self.fast_layer = u64::MAX;
+    /// Measures all spans in one way. Called before there are spans.
+    pub(super) fn measure(&mut self, kind: Kind) {
+        self.kind = Some(kind);
+    }
+
+    fn kind_of(&self, site: &SpanSite) -> Kind {
+        self.kind.unwrap_or(if site.is_whole() {
+            Kind::Whole
+        } else {
+            Kind::Entered
+        })
     }
 
     #[inline(never)]
@@ -81,7 +88,9 @@ impl Recorder {
         let Some(decision) = site.decided(switch) else {
             return self.create_slow(metadata, id);
         };
-        if !decision.is_excluded() && !self.spans.insert_at_home(id, number) {
+        if !decision.is_excluded()
+            && (self.kind == Some(Kind::Whole) || !self.spans.insert_at_home(id, number))
+        {
             self.create_slow(metadata, id);
         }
     }
@@ -96,7 +105,7 @@ impl Recorder {
             Some(decision) => !decision.is_excluded(),
             None => site.decide_new(metadata),
         };
-        if is_measured && !self.spans.insert(id, number) {
+        if is_measured && !self.spans.insert(id, number, self.kind_of(site)) {
             count_lost_spans(SpanLoss::TooManyOpen, 1);
         }
     }
@@ -147,16 +156,19 @@ impl Recorder {
             span.miss();
             return count_missing(reason);
         }
-        let opened = match self.spans.whole(id) {
-            None => open(decision),
-            Some(whole) => open(decision.for_part()).map(|mut open| {
-                whole.begin(&mut open, decision, number);
-                open
-            }),
+        let (opened, layer) = match self.spans.whole(id) {
+            None => (open(decision), self.layer),
+            Some(whole) => {
+                let opened = open(decision.for_part()).map(|mut open| {
+                    whole.begin(&mut open, decision, number);
+                    open
+                });
+                (opened, self.layer | stack::WHOLE)
+            }
         };
         if let Some(open) = opened {
             span.enter();
-            stack::push_if_room(self.layer, id, span, || Some(open));
+            stack::push_if_room(layer, id, span, || Some(open));
         } else {
             // Within the profiler, whose events a subscriber may answer with spans.
             span.miss();
@@ -170,49 +182,30 @@ impl Recorder {
 
     #[inline(never)]
     pub(super) fn exit(&self, id: u64) {
-        let Some((open, span)) = stack::exit_innermost(self.fast_layer, id) else {
+        let Some((open, span)) = stack::exit_innermost(self.layer, id) else {
             if !stack::is_empty() {
                 self.exit_slow(id);
             }
             return;
         };
         // SAFETY: the entry was this layer's, and the spans that it refers to are freed with the layer.
-        let span = unsafe { &*span };
-        if span.was_exited() || !span.is(id) {
-            return self.exit_other(id, &open, span);
-        }
-        // Before the time is counted, as a reader that sees the time must see the note; and in one step with the question,
-        // as another thread may exit the span at the same time.
-        if span.exit() {
-            open.count_continued();
-        }
-        end(&open);
+        exit_entered(id, &open, unsafe { &*span });
     }
 
     #[cold]
     #[inline(never)]
     fn exit_slow(&self, id: u64) {
-        if let Some((open, span)) = stack::exit(self.layer, id, self.is_open()) {
+        let Some((open, span)) = stack::exit(self.layer, id, self.is_open()) else {
+            return;
+        };
+        if open.is_part() {
+            self.exit_whole(id, &open);
+        } else {
             // SAFETY: as in `exit`.
-            self.exit_other(id, &open, unsafe { &*span });
+            exit_entered(id, &open, unsafe { &*span });
         }
     }
 
-    /// Ends a time that need not be the first of its span.
-    #[inline(never)]
-    fn exit_other(&self, id: u64, open: &OpenScope, span: &OpenSpan) {
-        if self.spans.is_whole {
-            return self.exit_whole(id, open);
-        }
-        // It may have been closed before it was exited.
-        let is_open = span.is(id);
-        if is_open && span.exit() {
-            open.count_continued();
-        }
-        end(open);
-    }
-
-    #[inline(never)]
     fn exit_whole(&self, id: u64, open: &OpenScope) {
         let (part, span) = (end_part(open), self.spans.get(id));
         if let (Some(part), Some(span), Some(whole)) = (part, span, self.spans.whole(id)) {
@@ -230,7 +223,8 @@ impl Recorder {
         }
     }
 
-    /// Counts a span that is closed, and was not entered and exited once or is measured as a whole.
+    /// Counts a span that is closed, and was not entered and exited once or is measured as a whole. Finds out whether it was
+    /// that of a future.
     #[cold]
     #[inline(never)]
     fn close_slow(&self, id: u64) {
@@ -245,10 +239,24 @@ impl Recorder {
         if let Some(whole) = self.spans.whole(id) {
             count_whole(whole, closed);
         } else if closed.exits > 1 {
-            sites::with_cell(closed.site, StatCell::count_resumed_span);
+            let mut so_far = 0;
+            sites::with_cell(closed.site, |cell| so_far = cell.count_reentered_span());
+            if self.kind.is_none() && !closed.is_entered() {
+                futures::judge(id, sites::by_number(closed.site), so_far);
+            }
         }
         span.remove();
     }
+}
+
+/// Ends a time of a span of which each is a call.
+#[inline(always)]
+fn exit_entered(id: u64, open: &OpenScope, span: &OpenSpan) {
+    // It may have been closed before it was exited.
+    if span.is(id) && span.exit() {
+        futures::note_again(id, open.start());
+    }
+    end(open);
 }
 
 /// Opens the scope of a span, as a call site does.

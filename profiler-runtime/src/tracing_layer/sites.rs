@@ -25,11 +25,16 @@ pub(super) const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A call site of spans.
 pub(super) struct SpanSite {
-    /// The address of the metadata, or 0.
+    /// The address of the metadata, with [`WHOLE`]; or 0.
     key: AtomicUsize,
     /// The [`StampedDecision`].
     decision: AtomicU64,
 }
+
+/// A flag of [`SpanSite::key`]: spans are measured as a whole. The address alone does not match then, so that they take the
+/// slow path.
+const WHOLE: usize = 1;
+const _: () = assert!(align_of::<Metadata<'static>>() > WHOLE);
 
 static TABLE: [SpanSite; SITES] = [const {
     SpanSite {
@@ -98,7 +103,8 @@ fn search_address(address: usize) -> Option<(u32, &'static SpanSite)> {
     numbers.find_map(|number| {
         let site = by_number(number);
         let key = site.key.load(Relaxed);
-        (key == address || (key == 0 && site.take(address))).then_some((number, site))
+        let is_found = key & !WHOLE == address || (key == 0 && site.take(address));
+        is_found.then_some((number, site))
     })
 }
 
@@ -110,8 +116,18 @@ impl SpanSite {
                 losses::note_span();
                 true
             }
-            Err(key) => key == address,
+            Err(key) => key & !WHOLE == address,
         }
+    }
+
+    /// Measures spans as a whole from the next one on.
+    pub(super) fn set_whole(&self) {
+        self.key.fetch_or(WHOLE, Relaxed);
+    }
+
+    /// Returns `true` if spans are measured as a whole.
+    pub(super) fn is_whole(&self) -> bool {
+        self.key.load(Relaxed) & WHOLE != 0
     }
 
     #[inline(always)]

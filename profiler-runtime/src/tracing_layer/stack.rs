@@ -26,7 +26,8 @@ const FIRST_SLOTS: usize = 64;
 /// A span that was entered.
 #[derive(Clone, Copy)]
 struct Entry {
-    /// The number of the layer in the lower half, and in the upper half how often the span was entered again inside itself.
+    /// The number of the layer in the lower half, with [`WHOLE`], and in the upper half how often the span was entered again
+    /// inside itself.
     layer_and_again: u64,
     /// The id of the span in the registry of the layer; 0 for none.
     id: u64,
@@ -36,6 +37,9 @@ struct Entry {
 }
 
 const AGAIN: u64 = 1 << 32;
+
+/// A flag beside the number of a layer: the span is measured as a whole, so that its exits take the slow path.
+pub(super) const WHOLE: u64 = 1 << 31;
 
 impl Entry {
     fn none() -> Self {
@@ -48,7 +52,7 @@ impl Entry {
     }
 
     fn layer(&self) -> u64 {
-        self.layer_and_again & (AGAIN - 1)
+        self.layer_and_again & (WHOLE - 1)
     }
 
     fn is_of(&self, layer: u64, id: u64) -> bool {

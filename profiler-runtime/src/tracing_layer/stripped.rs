@@ -24,6 +24,8 @@ impl<S> LayerState<S> {
 
     pub(super) fn measure_whole(&mut self) {}
 
+    pub(super) fn measure_entered(&mut self) {}
+
     pub(super) fn enter(&self, _: u64) {}
 
     pub(super) fn exit(&self, _: u64) {}

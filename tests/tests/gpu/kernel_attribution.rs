@@ -1,6 +1,7 @@
 //! Each kernel, copy and fill of a window stands under the scope that launched it, with the times of the device.
 
 use std::sync::Arc;
+use std::thread;
 
 use cudarc::driver::{CudaGraph, CudaSlice, CudaStream};
 use profiler_runtime::{MeasureFuture, Trace, init, scope};
@@ -218,7 +219,8 @@ fn threads_without_scopes_that_launch_much_are_named() {
         panic!("{notes:?}")
     };
     assert!(
-        note.contains(" % of the device's time was launched by threads that no scope") && note.contains(": `feeder` ("),
+        note.contains(" % of the device's time was launched by threads that no scope")
+            && note.contains(": `feeder` ("),
         "{note}"
     );
     assert_eq!(notes_of(0), [""; 0]);

@@ -141,7 +141,7 @@ impl Outcome {
         span.depth[thread] -= 1;
         if span.depth[thread] == 0 {
             let row = self.expected.entry(span.name).or_default();
-            row.calls += u64::from(span.finished == 0);
+            row.calls += 1;
             row.times += 1;
             span.finished += 1;
         }
@@ -266,7 +266,11 @@ fn agree(whole: bool) {
         return;
     }
     let layer = ProfilerLayer::new();
-    let layer = if whole { layer.whole_spans() } else { layer };
+    let layer = if whole {
+        layer.whole_spans()
+    } else {
+        layer.entered_spans()
+    };
     let subscriber = tracing_subscriber::registry().with(layer);
     tracing::subscriber::set_global_default(subscriber).expect("the first of this process");
     let config = ProptestConfig {

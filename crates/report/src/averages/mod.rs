@@ -5,6 +5,7 @@ mod nesting;
 mod of_timeline;
 mod table;
 mod tally;
+mod unlinked;
 
 use std::fmt;
 use std::sync::Arc;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::KeyAverages;
 use super::group::Groups;
 use super::tally::{Call, CallGpuTime, Edges, Tally, ns};
+use super::unlinked;
 use crate::call_tree::callers;
 use crate::covered::{covered, streams};
 use crate::group_by::GroupBy;
@@ -25,6 +26,8 @@ pub struct Measured {
     pub shortest_ns: f64,
     /// The time that a scope takes to have its GPU time recorded, outside of its time on the CPU, in nanoseconds.
     pub gpu_cost_ns: f64,
+    /// `true` if the program can link calls on other threads with their callers.
+    pub has_handles: bool,
     /// What a reader of the kernels must know: why there are none, or what is missing of them.
     pub kernel_notes: Vec<String>,
 }
@@ -35,6 +38,7 @@ impl Default for Measured {
             when_empty: "nothing began and ended in the time line",
             shortest_ns: 0.0,
             gpu_cost_ns: 0.0,
+            has_handles: false,
             kernel_notes: Vec::new(),
         }
     }
@@ -147,6 +151,9 @@ pub fn gather(timeline: &Timeline, by: GroupBy, measured: &Measured) -> KeyAvera
     let self_cpu = share_cpu(&mut rows, |index, _| busy[index]);
     let self_cuda = share_cuda(&mut rows);
     let mut notes = missing(timeline);
+    if measured.has_handles {
+        notes.extend(unlinked::note(timeline, &callers, &texts));
+    }
     if rows.is_empty() {
         notes.push(measured.when_empty.to_owned());
     }

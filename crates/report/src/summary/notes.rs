@@ -57,7 +57,7 @@ pub(super) fn of_averages(summary: &Summary) -> Vec<String> {
 /// Returns lines for unusual calls: for each kind, the first rows that have some.
 fn calls_with_a_count(rows: &[Row]) -> Vec<String> {
     type Count = fn(&Row) -> u64;
-    let kinds: [(Count, &str, &str, &str); 5] = [
+    let kinds: [(Count, &str, &str, &str); 6] = [
         (
             |row| row.panicked,
             "call",
@@ -77,10 +77,29 @@ fn calls_with_a_count(rows: &[Row]) -> Vec<String> {
             "they are in no column until they end",
         ),
         (
-            |row| row.cpu.map_or(0, |cpu| cpu.calls.saturating_sub(row.calls)),
-            "time",
-            "of spans that had been entered before",
-            "mean, extremes and percentiles are of all times from enter to exit",
+            |row| {
+                if row.futures == 0 {
+                    row.reentered_spans
+                } else {
+                    0
+                }
+            },
+            "span",
+            "entered several times",
+            "each time is a call; `ProfilerLayer::whole_spans` makes a span one call",
+        ),
+        (
+            |row| {
+                if row.futures == 0 {
+                    0
+                } else {
+                    row.reentered_spans
+                }
+            },
+            "span",
+            "entered several times",
+            "each time was a call, until spans there were seen to be those of futures, which are one call each; \
+             `ProfilerLayer::whole_spans` and `entered_spans` measure all in one way",
         ),
         (
             |row| row.out_of_order,

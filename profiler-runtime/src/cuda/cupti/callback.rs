@@ -138,26 +138,26 @@ fn begin(domain: Domain, number: u32, data: &CallbackData) {
         None => {
             launching_threads::note();
             OpenCall {
-            launch: Launch {
-                name: call.name,
-                start,
-                end: start,
-                thread: thread::number(),
-                scope: local::innermost().serial(),
-                correlations: [data.correlation; 2],
-                is_part: false,
-                context: data.context.addr(),
-                stream: None,
-                gpu_thread: 0,
-                // SAFETY: the parameters are those of this call, which has just begun.
-                effect: unsafe { call.effect(data.parameters) },
-            },
-            period,
-            depth: 1,
-            is_captured: false,
-            inner: None,
-            launched: 0,
-        }
+                launch: Launch {
+                    name: call.name,
+                    start,
+                    end: start,
+                    thread: thread::number(),
+                    scope: local::innermost().serial(),
+                    correlations: [data.correlation; 2],
+                    is_part: false,
+                    context: data.context.addr(),
+                    stream: None,
+                    gpu_thread: 0,
+                    // SAFETY: the parameters are those of this call, which has just begun.
+                    effect: unsafe { call.effect(data.parameters) },
+                },
+                period,
+                depth: 1,
+                is_captured: false,
+                inner: None,
+                launched: 0,
+            }
         }
     };
     if domain == Domain::Driver {

@@ -63,6 +63,7 @@ fn measured(trace: &Trace) -> Measured {
         shortest_ns: line.ns(clock().too_short().cast_signed()),
         gpu_cost_ns: 2.0 * own_cost::least_sample(),
         when_empty: "no scope began and ended in the window: measure what runs in it, and see that measuring is on",
+        has_handles: true,
         kernel_notes: why.into_iter().chain(lost).chain(notes).collect(),
     }
 }
