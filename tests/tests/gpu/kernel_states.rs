@@ -147,7 +147,7 @@ fn what_ran_while_cupti_was_starting_is_a_gap_and_no_idle_time() {
     let length = gap.duration_ns as f64;
     gpu::exact(kernels.unrecorded_ns, length);
     assert!(
-        kernels.to_json().contains("\"unrecorded_ns\": "),
+        kernels.to_json().contains("\"unrecorded_ns\":"),
         "{}",
         kernels.to_json()
     );
