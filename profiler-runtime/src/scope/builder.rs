@@ -276,6 +276,8 @@ pub(crate) fn should_log(decision: SiteDecision, every: u32) -> bool {
     // One more than the calls to skip, so that the initial zero means that the thread has not asked yet.
     let skips = match cell.until_logged.get().checked_sub(1) {
         Some(skips) => skips,
+        // From within the profiler, whose locks the thread may hold, the call is not logged.
+        None if ReentrancyGuard::is_entered() => return false,
         None => initial_skips(decision, every),
     };
     cell.every.set(every.into());
@@ -301,7 +303,7 @@ fn empty_shape() -> Box<[usize]> {
 #[cold]
 fn warn_of_step(decision: Option<SiteDecision>) {
     static WARNED: AtomicBool = AtomicBool::new(false);
-    if WARNED.swap(true, Relaxed) {
+    if ReentrancyGuard::is_entered() || WARNED.swap(true, Relaxed) {
         return;
     }
     let name = decision.and_then(|decision| name::by_id(decision.id()));

@@ -8,7 +8,7 @@ use std::{fmt, mem};
 
 use profiler_host::sync::ReentrancyGuard;
 
-use super::{NameSource, decide, valid};
+use super::{NameSource, decide, enter_or_refuse, valid};
 use crate::name;
 use crate::scope::builder::ScopeBuilder;
 use crate::scope::future::FutureScope;
@@ -293,7 +293,7 @@ impl CallSite {
     /// Decides what the site's calls do, and stores the decision.
     #[cold]
     fn decide(&'static self, source: NameSource) -> Option<SiteDecision> {
-        let _reentrancy = ReentrancyGuard::try_enter()?;
+        let _reentrancy = enter_or_refuse()?;
         // An older decision has the id of the name.
         let known = self.state().decision().id().and_then(name::by_id);
         let decision = decide(known.unwrap_or_else(|| source.name()));

@@ -22,8 +22,11 @@ mod multi_name;
 
 use std::panic::Location;
 
+use profiler_host::sync::ReentrancyGuard;
+
 use crate::clock;
 use crate::cuda::{self, nvtx};
+use crate::losses;
 use crate::name::{self, Name};
 use crate::startup;
 use crate::switch::{SiteDecision, StampedDecision, with_control};
@@ -82,8 +85,21 @@ pub(crate) fn valid(stored: StampedDecision, switch: u32) -> Option<SiteDecision
 }
 
 fn is_cuda_loaded() -> bool {
-    cuda::poll_discovery();
+    // Looking takes locks, which the thread may hold inside the profiler.
+    if !ReentrancyGuard::is_entered() {
+        cuda::poll_discovery();
+    }
     cuda::is_in_use()
+}
+
+/// Enters the profiler to decide what a call does: that takes locks, which a call from within the profiler may find locked
+/// by its own thread. Such a call is counted as refused.
+pub(crate) fn enter_or_refuse() -> Option<ReentrancyGuard> {
+    let entered = ReentrancyGuard::try_enter();
+    if entered.is_none() {
+        losses::count_refused();
+    }
+    entered
 }
 
 /// Decides what calls of a name do.

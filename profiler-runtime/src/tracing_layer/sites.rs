@@ -7,7 +7,6 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use profiler_host::sync::ReentrancyGuard;
 use tracing::Metadata;
 
 use super::naming::name_of;
@@ -141,7 +140,7 @@ impl SpanSite {
 
     /// Decides what the site's spans do, and stores the decision.
     fn decide(&self, name: impl FnOnce() -> Option<&'static Name>) -> Option<SiteDecision> {
-        let _reentrancy = ReentrancyGuard::try_enter()?;
+        let _reentrancy = site::enter_or_refuse()?;
         let known = self.stored().id().and_then(name::by_id);
         let decision = site::decide(known.or_else(name)?);
         self.decision.store(decision.raw(), Relaxed);
