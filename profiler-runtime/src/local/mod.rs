@@ -132,7 +132,7 @@ impl ThreadState {
     /// Returns the thread's cell for the name with this [`slot_index`], if the thread has called it before.
     #[inline(always)]
     pub(crate) fn cell_at(&self, index: usize) -> Option<&'static StatCell> {
-        self.slots.get().get(index)?.get()
+        self.slots.cell(index)
     }
 
     /// Returns `true` if the next scope must take the slow path, which calls [`sweep`].

@@ -45,6 +45,13 @@ impl CurrentTable {
         unsafe { self.0.get().as_ref() }
     }
 
+    /// Returns the cell in the slot with this index, if there is one.
+    #[inline(always)]
+    pub(super) fn cell(&self, index: usize) -> Option<&'static StatCell> {
+        // SAFETY: as for `get`.
+        unsafe { self.0.entry(index)?.as_ref() }.get()
+    }
+
     pub(super) fn set(&self, table: CellTable) {
         self.0.set(NonNull::from(table));
     }
@@ -77,7 +84,7 @@ impl Slots {
 
     /// Returns the thread's cell for a name, if there is one.
     pub(super) fn cell(&self, id: u32) -> Option<&'static StatCell> {
-        self.table.get().get(slot_index(id) as usize)?.get()
+        self.table.cell(slot_index(id) as usize)
     }
 
     /// Sets the cell of a name. Returns `false` if there is no memory for its slot.

@@ -33,6 +33,18 @@ impl<T> TableCell<T> {
         self.len.set(table.len());
     }
 
+    /// Returns a pointer to an entry, or `None` if the table is too short.
+    // The length is compared before the fence: so it need not be loaded into a register.
+    #[inline(always)]
+    pub(super) fn entry(&self, index: usize) -> Option<NonNull<T>> {
+        if index >= self.len.get() {
+            return None;
+        }
+        compiler_fence(SeqCst);
+        // SAFETY: the pointer is that of a table at least as long as the length, which is more than the index.
+        Some(unsafe { self.start.get().add(index) })
+    }
+
     /// Returns the table, or the beginning of one.
     #[inline(always)]
     pub(super) fn get(&self) -> NonNull<[T]> {
@@ -53,6 +65,8 @@ mod tests {
         assert!(cell.get().is_empty());
         cell.set(NonNull::from(&table[..]));
         assert_eq!(cell.get(), NonNull::from(&table[..]));
+        assert_eq!(cell.entry(2), Some(NonNull::from(&table[2])));
+        assert_eq!(cell.entry(3), None);
         cell.set(NonNull::from(&table[..0]));
         assert!(cell.get().is_empty());
     }
