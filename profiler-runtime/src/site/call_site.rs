@@ -8,7 +8,7 @@ use std::{fmt, mem};
 
 use profiler_host::sync::ReentrancyGuard;
 
-use super::{NameSource, decide, enter_or_refuse, valid};
+use super::{NameSource, decide, enter_or_refuse};
 use crate::name;
 use crate::scope::builder::ScopeBuilder;
 use crate::scope::future::FutureScope;
@@ -286,7 +286,11 @@ impl CallSite {
             self.turn_off();
             return None;
         }
-        let decision = valid(self.state().decision(), switch).or_else(|| self.decide(source));
+        let decision = self
+            .state()
+            .decision()
+            .under(switch)
+            .or_else(|| self.decide(source));
         decision.filter(|decision| !decision.is_excluded())
     }
 

@@ -7,7 +7,7 @@
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::{decide, enter_or_refuse, valid};
+use super::{decide, enter_or_refuse};
 use crate::local;
 use crate::name::{self, Name};
 use crate::scope::builder::ScopeBuilder;
@@ -123,7 +123,7 @@ fn decide_short(
 /// names.
 #[inline]
 pub(super) fn kept(site: usize, text: &str, switch: u32) -> Option<SiteDecision> {
-    cached(site, text).and_then(|cached| valid(cached, switch))
+    cached(site, text).and_then(|cached| cached.under(switch))
 }
 
 #[inline(always)]
@@ -155,7 +155,7 @@ pub(super) fn decide_for_text(
 fn for_overflow(name: &Name, switch: u32) -> Option<SiteDecision> {
     static DECISION: AtomicU64 = AtomicU64::new(StampedDecision::NONE.raw());
     let stored = StampedDecision::from_raw(DECISION.load(Relaxed));
-    valid(stored, switch).or_else(|| {
+    stored.under(switch).or_else(|| {
         let decision = decide(name);
         DECISION.store(decision.raw(), Relaxed);
         decision.if_on()

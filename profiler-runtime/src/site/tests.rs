@@ -84,15 +84,28 @@ fn a_long_name_built_at_run_time_is_truncated_once() {
 fn a_decision_made_before_the_driver_is_found_does_not_hold_after_it() {
     let name = name::declared("site: driver found", Location::caller());
     let found_just_after = || {
-        let before = CudaUse {
-            is_in_use: false,
-            is_discovering: false,
-        };
         switch::with_control(switch::Control::new_generation);
-        before
+        false
     };
     let decision = decide_with(name, found_just_after);
     assert_eq!(decision.under(switch::load()), None);
+}
+
+#[test]
+#[cfg(not(any(feature = "strip", miri)))]
+fn calls_take_the_fast_path_while_a_driver_is_searched_for() {
+    use crate::scope::{OpenScope, Scope};
+
+    static SITE: CallSite = NEW_SITE;
+    if cuda::is_in_use() {
+        return;
+    }
+    assert!(cuda::may_be_found());
+    let decision = decision_of(&SITE.begin_named("site: searching", 1)).expect("it is measured");
+    drop(Scope::from(OpenScope::without_args(decision)));
+    let open = OpenScope::fast(decision);
+    assert!(open.is_some(), "{decision:?}");
+    drop(Scope::from(open));
 }
 
 #[test]

@@ -81,7 +81,6 @@ pub(crate) fn ensure_started() {
         process::fork::set_home();
         scope::calibrate();
         collect::set_default_from(&settings);
-        collect::on_each_round(cuda::poll_discovery_if_active);
         let has_exit_hooks = exit_hooks::register_all();
         switch::publish();
         STARTED.store(true, Release);

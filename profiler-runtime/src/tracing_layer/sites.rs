@@ -126,7 +126,7 @@ impl SpanSite {
 
     /// Returns what spans of the site do now, or `None` if they are not measured.
     pub(super) fn decision(&self, switch: u32) -> Option<SiteDecision> {
-        let decision = site::valid(self.stored(), switch).or_else(|| self.decide(|| None));
+        let decision = self.decided(switch).or_else(|| self.decide(|| None));
         decision.filter(|decision| !decision.is_excluded())
     }
 

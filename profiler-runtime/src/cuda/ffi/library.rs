@@ -125,7 +125,7 @@ pub(crate) fn is_in_use() -> bool {
 }
 
 /// Returns `true` if discovery may still find a driver.
-pub(super) fn may_be_found() -> bool {
+pub(crate) fn may_be_found() -> bool {
     driver().is_none() && !DISCOVERY_FAILED.load(Relaxed) && !is_shut_down()
 }
 
