@@ -276,8 +276,6 @@ pub(crate) fn should_log(decision: SiteDecision, every: u32) -> bool {
     // One more than the calls to skip, so that the initial zero means that the thread has not asked yet.
     let skips = match cell.until_logged.get().checked_sub(1) {
         Some(skips) => skips,
-        // From within the profiler, whose locks the thread may hold, the call is not logged.
-        None if ReentrancyGuard::is_entered() => return false,
         None => initial_skips(decision, every),
     };
     cell.every.set(every.into());
@@ -289,6 +287,10 @@ pub(crate) fn should_log(decision: SiteDecision, every: u32) -> bool {
 
 #[cold]
 fn initial_skips(decision: SiteDecision, every: u32) -> u64 {
+    if ReentrancyGuard::is_entered() {
+        // The thread may hold the lock that finds the name. This call is not logged, and the next one is.
+        return 1;
+    }
     name::by_id(decision.id()).map_or(0, |name| name.sampling.initial_skips(every))
 }
 

@@ -14,6 +14,8 @@ mod external_control;
 mod flush;
 mod init;
 mod mistakes;
+mod process_file;
+mod summary_file;
 mod summary_target;
 mod summary_writer;
 #[cfg(feature = "trace")]
