@@ -13,7 +13,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 source ./expected.sh
 unset "${!PROFILER_@}"
-# With CUDA, calls take a slower path while the profiler searches for a driver, in the first two seconds.
+# Without the thread that searches for a CUDA driver.
 export PROFILER_BACKEND=cpu
 # Room for all entries of a thread: nothing is dropped, and no call has to wait for another thread.
 export PROFILER_RING=1048576

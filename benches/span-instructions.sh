@@ -8,7 +8,7 @@
 # for a layer with a filter. Exits with an error if they take more than LIMIT instructions.
 set -euo pipefail
 cd "$(dirname "$0")"
-# With CUDA, calls take a slower path while the profiler searches for a driver, in the first two seconds.
+# Without the thread that searches for a CUDA driver.
 export PROFILER_BACKEND=cpu
 # Incremental builds inline less.
 export CARGO_INCREMENTAL=0

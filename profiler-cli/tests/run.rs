@@ -235,3 +235,63 @@ fn a_signal_after_the_last_run_is_not_lost() {
     assert!(read.is_ok_and(|bytes| bytes > 0));
     assert_eq!(status.code(), Some(128 + 15));
 }
+
+/// A shell command that writes a summary of a process to a file beside that of the run.
+fn writes(suffix: &str, environment: &str) -> String {
+    format!(
+        "echo '{{\"schema_version\":1,\"environment\":{{{environment}}},\"rows\":[]}}' > \
+         \"${{PROFILER_SUMMARY%.json}}{suffix}.json\""
+    )
+}
+
+fn kept(folder: &Folder, file: &str) -> String {
+    std::fs::read_to_string(folder.path(&format!("runs/{file}"))).expect("it is there")
+}
+
+#[test]
+fn the_summary_of_the_program_counts_and_not_that_of_a_process_that_it_started() {
+    let folder = Folder::new();
+    let (child, own) = (
+        writes("", "\"process\":1"),
+        writes("_own", "\"process\":'$$'"),
+    );
+    let run = shell(&folder, &["-n", "2"], &format!("{child}; {own}; echo $$"));
+    assert_eq!(run.code, 0, "{run:?}");
+    for number in 1..=2 {
+        let process = kept(&folder, &format!("{number}.stdout"));
+        let summary = kept(&folder, &format!("{number}.json"));
+        let expected = format!("\"process\":{}", process.trim());
+        assert!(summary.contains(&expected), "{summary}");
+        let other = kept(&folder, &format!("others/{number}.json"));
+        assert!(other.contains("\"process\":1}"), "{other}");
+        let remark = format!(
+            "run {number}: 2 processes wrote summaries; that of process {} counts, and the others are in ",
+            process.trim()
+        );
+        assert!(run.stderr.contains(&remark), "{run:?}");
+    }
+}
+
+#[test]
+fn of_the_ranks_that_a_launcher_starts_the_lowest_counts() {
+    let folder = Folder::new();
+    let ranks = [
+        ("_rank1", "\"process\":1,\"rank\":1"),
+        ("_rank0", "\"process\":2,\"rank\":0"),
+    ];
+    let text = ranks
+        .map(|(suffix, environment)| writes(suffix, environment))
+        .join("; ");
+    let run = shell(&folder, &["-n", "1"], &text);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(kept(&folder, "1.json").contains("\"rank\":0"));
+    assert!(kept(&folder, "others/1_rank1.json").contains("\"rank\":1"));
+}
+
+#[test]
+fn a_summary_with_a_rank_alone_gets_the_name_of_the_run() {
+    let folder = Folder::new();
+    let run = shell(&folder, &["-n", "1"], &writes("_rank0", "\"rank\":0"));
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    assert!(kept(&folder, "1.json").contains("\"rank\":0"));
+}

@@ -5,13 +5,12 @@
 //! that keeps panicking ends, and notifies those who wait for it.
 
 use std::io;
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::Thread;
 
 use crate::diagnostics::{self, user_code};
 use crate::process::{fork, thread};
-use crate::sync::{Lock, RaceCell, ReentrancyGuard};
+use crate::sync::{Lock, Locked, RaceCell, ReentrancyGuard};
 
 /// The number of panics after which a thread starts over; after one more it ends.
 const MAX_PANICS: u32 = 8;
@@ -169,7 +168,7 @@ impl Background {
         self.start_locked(&self.starting.lock())
     }
 
-    fn start_locked(&'static self, _starting: &MutexGuard<'_, ()>) -> io::Result<()> {
+    fn start_locked(&'static self, _starting: &Locked<'_, ()>) -> io::Result<()> {
         if self.is_running() {
             return Ok(());
         }

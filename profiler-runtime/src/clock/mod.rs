@@ -170,7 +170,6 @@ impl Clock {
     }
 
     /// Returns the wall time of the calibration, by the system's clock as it is set now.
-    #[cfg(feature = "trace")]
     pub(crate) fn began(&self) -> std::time::SystemTime {
         let age = self.nanoseconds(self.since_origin() as f64).max(0.0);
         let now = platform::wall_time();

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use profiler_host::background::Background;
 use profiler_host::diagnostics::user_code;
-use profiler_host::sync::RaceCell;
 use profiler_report::{DropReason, TimeSource};
 
 use super::backlog::Backlog;
@@ -77,13 +76,6 @@ fn drop_records(records: impl IntoIterator<Item = LogRecord>, reason: DropReason
     }
 }
 
-static ON_EACH_ROUND: RaceCell<fn()> = RaceCell::new();
-
-/// Has the collector call `hook` in each of its rounds. Only the first hook counts.
-pub(crate) fn on_each_round(hook: fn()) {
-    ON_EACH_ROUND.get_or_init(|| hook);
-}
-
 fn run() {
     let mut collector = Collector::default();
     loop {
@@ -91,9 +83,6 @@ fn run() {
         let sleep = collector.round();
         dispatcher::supervise();
         losses::warn_of_drops();
-        if let Some(hook) = ON_EACH_ROUND.get() {
-            hook();
-        }
         own_cost::note_background();
         thread::park_timeout(sleep);
     }

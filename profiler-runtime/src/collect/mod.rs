@@ -28,7 +28,7 @@ mod unflushed;
 mod watchdog;
 
 pub(crate) use backlog::Backlog;
-pub(crate) use collector::{next_step, on_each_round, send};
+pub(crate) use collector::{next_step, send};
 pub(crate) use defaults::{add_default, open_from_environment, set_default_from};
 pub(crate) use entry::LogEntry;
 pub(crate) use flush::flush;

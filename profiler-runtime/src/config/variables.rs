@@ -43,7 +43,7 @@ pub const VARIABLES: [Variable; 24] = [
         name: "PROFILER_SUMMARY",
         takes: "`stderr`, `stdout`, `off` or a file",
         default: "`off`",
-        meaning: "Writes the table there when the program ends; `1`, `true`, `on` and `yes` mean `stderr`. The ending of a file's name selects its format: `.html` (a page), `.json`, `.csv`, `.prof` (pstats, SnakeViz), `.pb.gz` (pprof), `.speedscope.json`, `.folded` (flame graphs), `.prom` (Prometheus); `.txt`, `.log` or none for the table. The page and the formats of viewers count callers unless PROFILER_CALLERS is `0`; `.prof` and `.folded` write GPU times beside the file, to `.cuda.prof` and `.cuda.folded`. A file with another ending is refused, and the table goes to standard error.",
+        meaning: "Writes the table there when the program ends; `1`, `true`, `on` and `yes` mean `stderr`. The ending of a file's name selects its format: `.html` (a page), `.json`, `.csv`, `.prof` (pstats, SnakeViz), `.pb.gz` (pprof), `.speedscope.json`, `.folded` (flame graphs), `.prom` (Prometheus); `.txt`, `.log` or none for the table. The page and the formats of viewers count callers unless PROFILER_CALLERS is `0`; `.prof` and `.folded` write GPU times beside the file, to `.cuda.prof` and `.cuda.folded`. A file with another ending is refused, and the table goes to standard error. The file's name gets the rank if a launcher set one, and the process id if another process, or another copy of the profiler in this one, has written the file since this process began: none replaces what another writes.",
         names_path: true,
     },
     Variable {

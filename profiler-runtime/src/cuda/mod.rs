@@ -82,9 +82,9 @@ pub(crate) use cupti::{
     why_no_kernels,
 };
 pub use cupti::{KernelStatus, kernel_status};
-pub(crate) use ffi::discovery::{
-    is_discovering, poll_discovery, poll_discovery_if_active, scan_loaded,
-};
+pub(crate) use ffi::discovery::{begin_search, scan_loaded};
+#[cfg(test)]
+pub(crate) use ffi::library::may_be_found;
 pub use ffi::library::status;
 pub(crate) use ffi::library::{
     DiscoveryReason, apply_backend, device_properties, find, is_in_use, known_status,

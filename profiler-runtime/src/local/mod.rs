@@ -32,6 +32,7 @@ mod links;
 mod ranges;
 mod shared_scope;
 mod slots;
+mod table_cell;
 mod teardown;
 mod text_decisions;
 mod thread_times;
@@ -56,7 +57,7 @@ pub(crate) use links::{
 };
 pub(crate) use ranges::{begin_range, end_range, end_ranges_inside, first_range};
 pub(crate) use shared_scope::SharedScope;
-use slots::CellTable;
+use slots::CurrentTable;
 pub(crate) use slots::{id_at, slot_index};
 pub(crate) use thread_times::{begin_thread_time, end_thread_time};
 
@@ -74,7 +75,7 @@ pub(crate) struct ThreadState {
     /// The serial of the innermost running poll; 0 if none is running. Older scopes were opened outside of that poll.
     pub(crate) innermost_poll: Cell<u64>,
     /// The table of the block, or an empty one if there is no block or the innermost entry has a link.
-    slots: Cell<CellTable>,
+    slots: CurrentTable,
     /// The [cost](clock::cost) of a measurement, in ticks, while there is a block. A copy, since a program finds it here with
     /// fewer instructions than a static of another crate.
     pub(crate) clock_cost: Cell<u64>,
@@ -99,7 +100,7 @@ thread_local! {
             _more_padding: 0,
             innermost: Cell::new(Innermost::NONE),
             innermost_poll: Cell::new(0),
-            slots: Cell::new(&[]),
+            slots: CurrentTable::empty(),
             clock_cost: Cell::new(0),
             next_sweep: Cell::new(0),
             block: Cell::new(None),
@@ -131,7 +132,7 @@ impl ThreadState {
     /// Returns the thread's cell for the name with this [`slot_index`], if the thread has called it before.
     #[inline(always)]
     pub(crate) fn cell_at(&self, index: usize) -> Option<&'static StatCell> {
-        self.slots.get().get(index)?.get()
+        self.slots.cell(index)
     }
 
     /// Returns `true` if the next scope must take the slow path, which calls [`sweep`].
@@ -271,6 +272,15 @@ pub(crate) fn cell(id: u32) -> Result<&'static StatCell, NoCell> {
     let find = |block: &Block| block.slots.cell(id).or_else(|| block.borrowed.again(id));
     let cell = block.and_then(|block| find(block).or_else(|| create(block, id)));
     cell.ok_or(NoCell::Unavailable)
+}
+
+/// [`cell`] for a path that takes locks: refuses each call from within the profiler. A signal handler may have interrupted
+/// its own thread where that holds one of them.
+pub(crate) fn cell_outside(id: u32) -> Result<&'static StatCell, NoCell> {
+    if ReentrancyGuard::is_entered() {
+        return Err(NoCell::Reentrant);
+    }
+    cell(id)
 }
 
 /// Ends the use of a cell from [`cell`]: if it is a borrowed one, another name may use it.

@@ -4,6 +4,7 @@ use std::alloc::{Layout, alloc_zeroed};
 use std::cell::Cell;
 use std::ptr::NonNull;
 
+use super::table_cell::TableCell;
 use crate::name::MAX_NAMES;
 use crate::stats::StatCell;
 
@@ -30,9 +31,35 @@ pub(crate) const fn id_at(index: u32) -> u32 {
     index.wrapping_sub(1)
 }
 
+/// The table that a thread uses. Tables are never freed.
+pub(super) struct CurrentTable(TableCell<CellSlot>);
+
+impl CurrentTable {
+    pub(super) const fn empty() -> Self {
+        Self(TableCell::empty())
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self) -> CellTable {
+        // SAFETY: the pointer is that of a slice that was given to `set` or is empty, and such slices are static.
+        unsafe { self.0.get().as_ref() }
+    }
+
+    /// Returns the cell in the slot with this index, if there is one.
+    #[inline(always)]
+    pub(super) fn cell(&self, index: usize) -> Option<&'static StatCell> {
+        // SAFETY: as for `get`.
+        unsafe { self.0.entry(index)?.as_ref() }.get()
+    }
+
+    pub(super) fn set(&self, table: CellTable) {
+        self.0.set(NonNull::from(table));
+    }
+}
+
 /// The slots of one thread: one table, replaced by a larger one when a name has a higher id than all before.
 pub(super) struct Slots {
-    table: Cell<CellTable>,
+    table: CurrentTable,
     /// One more than the highest index that is used.
     end: Cell<usize>,
     /// The tables before, by the power of two of their length.
@@ -45,7 +72,7 @@ const KEPT: usize = MAX_NAMES.ilog2() as usize + 2;
 impl Slots {
     pub(super) const fn new() -> Self {
         Self {
-            table: Cell::new(&[]),
+            table: CurrentTable::empty(),
             end: Cell::new(0),
             kept: [const { Cell::new(&[] as CellTable) }; KEPT],
         }
@@ -57,7 +84,7 @@ impl Slots {
 
     /// Returns the thread's cell for a name, if there is one.
     pub(super) fn cell(&self, id: u32) -> Option<&'static StatCell> {
-        self.table.get().get(slot_index(id) as usize)?.get()
+        self.table.cell(slot_index(id) as usize)
     }
 
     /// Sets the cell of a name. Returns `false` if there is no memory for its slot.
@@ -89,7 +116,8 @@ impl Slots {
         for (new, old) in table.iter().zip(self.table.get()) {
             new.set(old.get());
         }
-        let old = self.table.replace(table);
+        let old = self.table.get();
+        self.table.set(table);
         if let Some(kept) = old
             .len()
             .checked_ilog2()

@@ -4,8 +4,10 @@
 //! is made again. So a key has a bounded number of slots, and a new one replaces another if it finds none free. Keys
 //! borrow texts that are never freed, and a text that was decided on once is found without an allocation.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
+
+use super::table_cell::TableCell;
 
 /// The number of slots that can hold a key. The table is at most half full, so few keys need more than two.
 const PROBES: usize = 32;
@@ -32,16 +34,20 @@ impl Slot {
 /// The decisions of one thread, by call site and text.
 pub(super) struct TextDecisions {
     /// Owns the slots, which are a `Box<[Slot]>`. Dangling, with a length of 0, until there is one.
-    slots: Cell<NonNull<[Slot]>>,
+    slots: TableCell<Slot>,
     /// The number of slots that are not empty.
     used: Cell<usize>,
+    /// The slots that larger ones have replaced: [`get`](Self::get) may have been interrupted by a signal handler whose
+    /// call replaced them, and goes on with them.
+    replaced: RefCell<Vec<NonNull<[Slot]>>>,
 }
 
 impl TextDecisions {
     pub(super) const fn new() -> Self {
         Self {
-            slots: Cell::new(NonNull::slice_from_raw_parts(NonNull::dangling(), 0)),
+            slots: TableCell::empty(),
             used: Cell::new(0),
+            replaced: RefCell::new(Vec::new()),
         }
     }
 
@@ -49,28 +55,30 @@ impl TextDecisions {
     ///
     /// # Safety
     ///
-    /// The caller does not use them after the next call of [`replace`](Self::replace).
+    /// The caller does not use them after the next call of [`clear`](Self::clear).
     #[inline(always)]
     unsafe fn slots(&self) -> &[Slot] {
-        // SAFETY: the pointer is that of a box, or dangling with a length of 0. Only `replace` frees the box.
+        // SAFETY: the pointer is that of a box, or dangling with a length of 0. Only `clear` frees the box.
         unsafe { self.slots.get().as_ref() }
     }
 
-    /// Replaces the slots and frees the old ones.
+    /// Replaces the slots and keeps the old ones. If there is no memory to keep them in, they are leaked.
     fn replace(&self, slots: Box<[Slot]>, used: usize) {
-        let new = NonNull::from(Box::leak(slots));
-        let old = self.slots.replace(new);
+        let old = self.slots.get();
+        self.slots.set(NonNull::from(Box::leak(slots)));
         self.used.set(used);
-        if !old.is_empty() {
-            // SAFETY: a pointer with another length than 0 is that of a box, see `slots`. Nothing else has it any more.
-            drop(unsafe { Box::from_raw(old.as_ptr()) });
+        if let Ok(mut replaced) = self.replaced.try_borrow_mut()
+            && !old.is_empty()
+            && replaced.try_reserve(1).is_ok()
+        {
+            replaced.push(old);
         }
     }
 
     /// Returns the decision for a text at a call site.
     #[inline(always)]
     pub(super) fn get(&self, site: usize, text: &str) -> Option<u64> {
-        // SAFETY: nothing below calls `replace`.
+        // SAFETY: nothing below calls `clear`, nor does a signal handler: no thread ends in one.
         let slots = unsafe { self.slots() };
         for slot in places(slots, site, text) {
             // A key is in the first free one of its slots, so it is not behind one that is free.
@@ -88,7 +96,7 @@ impl TextDecisions {
         if 2 * (used + 1) > unsafe { self.slots() }.len() {
             self.grow();
         }
-        // SAFETY: `insert` does not call `replace`.
+        // SAFETY: `insert` does not call `clear`.
         if insert(unsafe { self.slots() }, site, text, decision) {
             self.used.set(self.used.get() + 1);
         }
@@ -97,8 +105,8 @@ impl TextDecisions {
     /// Doubles the number of slots. Keeps them if there is no memory.
     #[cold]
     fn grow(&self) {
-        // SAFETY: the slots are not used after the call of `replace` below. The allocator may be measured itself; its
-        // calls may look decisions up, but make none: the caller has entered the profiler.
+        // SAFETY: nothing below calls `clear`. The allocator may be measured itself; its calls may look decisions up, but
+        // make none: the caller has entered the profiler.
         let old = unsafe { self.slots() };
         let count = (2 * old.len()).max(FIRST_SLOTS);
         let mut new = Vec::new();
@@ -115,9 +123,13 @@ impl TextDecisions {
         self.replace(new, used);
     }
 
-    /// Frees all decisions.
+    /// Frees all decisions. The caller has entered the profiler, and the thread is not looking one up.
     pub(super) fn clear(&self) {
         self.replace(Box::default(), 0);
+        for slots in self.replaced.take() {
+            // SAFETY: it is the pointer of a box that `replace` has leaked, see `slots`. No other has it any more.
+            drop(unsafe { Box::from_raw(slots.as_ptr()) });
+        }
     }
 }
 

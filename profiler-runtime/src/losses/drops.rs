@@ -59,6 +59,20 @@ pub(crate) fn count_unmeasured() {
     UNMEASURED.fetch_add(1, Relaxed);
 }
 
+/// Measured calls, and spans, that were made while their thread was inside the profiler, and are in no row.
+static REFUSED: AtomicU64 = AtomicU64::new(0);
+
+/// Counts a call that is not measured because its thread is inside the profiler.
+#[cold]
+pub(crate) fn count_refused() {
+    REFUSED.fetch_add(1, Relaxed);
+}
+
+/// Returns how many calls were not measured because their threads were inside the profiler.
+pub(crate) fn refused() -> u64 {
+    REFUSED.load(Relaxed)
+}
+
 /// Returns how many calls are missing from the statistics.
 pub(crate) fn unmeasured() -> u64 {
     UNMEASURED.load(Relaxed)

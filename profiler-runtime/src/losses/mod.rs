@@ -4,7 +4,8 @@ mod drops;
 mod span_loss;
 
 pub(crate) use drops::{
-    count_dropped, count_unmeasured, dropped, note_full_ring, unmeasured, warn_of_drops,
+    count_dropped, count_refused, count_unmeasured, dropped, note_full_ring, refused, unmeasured,
+    warn_of_drops,
 };
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 pub(crate) use span_loss::{count_lost_spans, note_layer, note_span};

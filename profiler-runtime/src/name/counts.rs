@@ -18,10 +18,9 @@
 //!
 //! The lock orders the writes of a cell's previous thread before those of its next one.
 
-use std::sync::MutexGuard;
 use std::sync::atomic::Ordering::Relaxed;
 
-use profiler_host::sync::{Lock, ReentrancyGuard, prefetch};
+use profiler_host::sync::{Lock, Locked, ReentrancyGuard, prefetch};
 
 use super::Name;
 use crate::losses;
@@ -92,7 +91,7 @@ impl std::fmt::Debug for CellRef {
 }
 
 impl Name {
-    fn counts(&self) -> MutexGuard<'_, Shared> {
+    fn counts(&self) -> Locked<'_, Shared> {
         let mut counts = self.counts.0.lock();
         if counts.must_find_cells {
             counts.must_find_cells = false;
@@ -200,7 +199,7 @@ impl Name {
     fn count_folded(&self, count: impl FnOnce(&StatCell), then: impl FnOnce(&mut Totals)) {
         // Keep a measured allocator from counting, which would take the same lock again.
         let Some(_reentrancy) = ReentrancyGuard::try_enter() else {
-            return;
+            return losses::count_refused();
         };
         let cell = StatCell::new();
         count(&cell);

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::panic::Location;
-use std::sync::MutexGuard;
 use std::sync::atomic::{
     AtomicPtr, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
@@ -10,7 +9,7 @@ use std::sync::atomic::{
 use std::{iter, ptr};
 
 use profiler_host::diagnostics;
-use profiler_host::sync::{Lock, RaceCell, ReentrancyGuard};
+use profiler_host::sync::{Lock, Locked, RaceCell, ReentrancyGuard};
 
 use super::path::{full_tag, function_name, function_tag};
 use super::{MAX_NAMES, Name, Origin, SourceLocation, truncate};
@@ -42,7 +41,7 @@ static REGISTRY: Lock<Registry> = Lock::with(
     Registry::after_fork,
 );
 
-fn registry() -> MutexGuard<'static, Registry> {
+fn registry() -> Locked<'static, Registry> {
     REGISTRY.lock()
 }
 

@@ -287,6 +287,10 @@ pub(crate) fn should_log(decision: SiteDecision, every: u32) -> bool {
 
 #[cold]
 fn initial_skips(decision: SiteDecision, every: u32) -> u64 {
+    if ReentrancyGuard::is_entered() {
+        // The thread may hold the lock that finds the name. This call is not logged, and the next one is.
+        return 1;
+    }
     name::by_id(decision.id()).map_or(0, |name| name.sampling.initial_skips(every))
 }
 
@@ -301,7 +305,7 @@ fn empty_shape() -> Box<[usize]> {
 #[cold]
 fn warn_of_step(decision: Option<SiteDecision>) {
     static WARNED: AtomicBool = AtomicBool::new(false);
-    if WARNED.swap(true, Relaxed) {
+    if ReentrancyGuard::is_entered() || WARNED.swap(true, Relaxed) {
         return;
     }
     let name = decision.and_then(|decision| name::by_id(decision.id()));

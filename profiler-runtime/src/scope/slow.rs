@@ -12,6 +12,7 @@ use crate::cuda::{self, CpuSpan, nvtx};
 use crate::local::callers::{self, CountedCall};
 use crate::local::{self, Innermost, NoCell, Place, ThreadState};
 use crate::log_record::LogRequest;
+use crate::losses;
 use crate::name;
 use crate::session::{self, EndedScope, RecordEnding};
 use crate::stats::{Ending, StatCell};
@@ -35,10 +36,13 @@ impl OpenScope {
         #[cfg(test)]
         SLOWLY_OPENED.set(SLOWLY_OPENED.get() + 1);
         local::sweep();
-        let mut open = match local::cell(decision.id()) {
+        let mut open = match local::cell_outside(decision.id()) {
             Ok(cell) => local::with_state(|state| Self::push(state, cell))?,
             Err(NoCell::Unavailable) => Self::detached(decision),
-            Err(NoCell::Reentrant) => return None,
+            Err(NoCell::Reentrant) => {
+                losses::count_refused();
+                return None;
+            }
         };
         let is_attached = !open.has(Flags::DETACHED);
         let serial = open.serial();

@@ -9,9 +9,10 @@ use std::thread;
 use super::*;
 use crate::clock::mock::MockClock;
 use crate::local::{self, Innermost};
+use crate::losses;
 use crate::name::{self, Name};
 use crate::stats::Totals;
-use crate::switch::SiteDecision;
+use crate::switch::{self, SiteDecision};
 
 fn name(text: &str) -> &'static Name {
     name::declared(text, Location::caller())
@@ -257,6 +258,31 @@ fn no_new_name_is_measured_within_the_profiler() {
     .join()
     .expect("does not panic");
     assert_eq!(name.totals().calls(), 0);
+}
+
+#[test]
+fn a_call_that_takes_locks_is_refused_within_the_profiler_and_counted() {
+    let name = name("scope: interrupted");
+    thread::spawn(|| {
+        drop(open(name));
+        let before = losses::refused();
+        // As a signal handler that has interrupted this thread there.
+        switch::with_control(|_| {
+            let decision = SiteDecision::new(name.id);
+            for flag in [SiteDecision::CALLERS, SiteDecision::STEP] {
+                assert!(OpenScope::without_args(decision.with(flag, true)).is_none());
+            }
+            let mut builder = ScopeBuilder::new(Some(decision), 3);
+            assert!(!builder.wants_stream() && !builder.wants_log());
+            let plain = OpenScope::fast(decision);
+            drop(Scope::from(plain));
+            assert!(plain.is_some(), "it takes none");
+        });
+        assert!(losses::refused() >= before + 2);
+    })
+    .join()
+    .expect("does not panic");
+    assert_eq!(name.totals().calls(), 2);
 }
 
 #[test]

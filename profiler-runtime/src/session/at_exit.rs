@@ -1,14 +1,14 @@
 //! Finishing sessions at the end of the program.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use profiler_host::diagnostics;
 use profiler_host::process::exit::{self, Hook, Phase};
 use profiler_host::process::fork;
 use profiler_host::process::platform::Instant;
-use profiler_host::sync::Lock;
+use profiler_host::sync::{Lock, Locked};
 
 use super::live::Session;
 use super::{environment, window_sorter};
@@ -23,7 +23,7 @@ const AT_EXIT: Duration = Duration::from_secs(2);
 /// All sessions that are still in use.
 static SESSIONS: Lock<Vec<Weak<Session>>> = Lock::new(Vec::new());
 
-fn sessions() -> MutexGuard<'static, Vec<Weak<Session>>> {
+fn sessions() -> Locked<'static, Vec<Weak<Session>>> {
     SESSIONS.lock()
 }
 

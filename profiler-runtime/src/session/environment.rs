@@ -1,10 +1,9 @@
 //! The session that the environment asked for, while it runs.
 
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use profiler_host::process::fork;
-use profiler_host::sync::Lock;
+use profiler_host::sync::{Lock, Locked};
 
 use super::profile::{Profile, ProfileError};
 
@@ -14,7 +13,7 @@ static OWN: Lock<Option<Profile>> = Lock::new(None);
 /// `true` once it has been started.
 static WAS_STARTED: AtomicBool = AtomicBool::new(false);
 
-fn own() -> MutexGuard<'static, Option<Profile>> {
+fn own() -> Locked<'static, Option<Profile>> {
     OWN.lock()
 }
 

@@ -1,15 +1,15 @@
 //! One session that runs: its schedule, its windows, and the thread `profiler-export`, on which its handlers run.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use profiler_host::background::{self, Calls};
 use profiler_host::diagnostics::{self, did_you_mean, similar, user_code};
 use profiler_host::process::fork;
-use profiler_host::sync::Lock;
 use profiler_host::sync::ReentrancyGuard;
+use profiler_host::sync::{Lock, Locked};
 
 use super::deferred_notices::DeferredNotices;
 use super::delivery::Delivery;
@@ -145,11 +145,11 @@ impl Session {
         Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, SessionState> {
+    fn state(&self) -> Locked<'_, SessionState> {
         self.state.lock()
     }
 
-    fn schedule(&self) -> MutexGuard<'_, ActionFn> {
+    fn schedule(&self) -> Locked<'_, ActionFn> {
         self.schedule.lock()
     }
 

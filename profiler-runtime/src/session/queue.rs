@@ -1,9 +1,9 @@
 //! Complete windows on their way to the handlers' thread.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, MutexGuard};
+use std::sync::Condvar;
 
-use profiler_host::sync::{self, Lock};
+use profiler_host::sync::{self, Lock, Locked};
 
 use super::window::{WindowClose, WindowSpec};
 use super::window_builder::WindowBuilder;
@@ -53,7 +53,7 @@ struct QueueState {
 }
 
 impl WindowQueue {
-    fn state(&self) -> MutexGuard<'_, QueueState> {
+    fn state(&self) -> Locked<'_, QueueState> {
         self.state.lock()
     }
 

@@ -1,9 +1,9 @@
 //! All windows that are open, or closed and not yet complete. Its lock is held for moments only, by the threads that
 //! open and close windows and by the thread that fills them.
 
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
-use profiler_host::sync::Lock;
+use profiler_host::sync::{Lock, Locked};
 
 use super::SessionOptions;
 use super::delivery::Delivery;
@@ -32,7 +32,7 @@ static REGISTRY: Lock<WindowRegistry> = Lock::new(WindowRegistry {
     ended: Vec::new(),
     next: 1,
 });
-pub(super) fn registry() -> MutexGuard<'static, WindowRegistry> {
+pub(super) fn registry() -> Locked<'static, WindowRegistry> {
     REGISTRY.lock()
 }
 

@@ -112,6 +112,8 @@ impl ThreadInfo {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
     use super::super::ended::RecordEnding;
     use super::super::record::RecordKind;
     use super::super::ring::{drain, lost};
@@ -134,14 +136,18 @@ mod tests {
     }
 
     /// Each test drains the scopes that it pushed itself.
-    static DRAINING: profiler_host::sync::Lock<()> = profiler_host::sync::Lock::new(());
+    static DRAINING: Mutex<()> = Mutex::new(());
+
+    fn draining() -> MutexGuard<'static, ()> {
+        DRAINING.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     #[test]
     fn a_panic_while_the_rings_are_emptied_costs_the_scope_at_hand_and_no_ring() {
         const LOST: u32 = u32::MAX - 3;
         const KEPT: u32 = u32::MAX - 4;
 
-        let _draining = DRAINING.lock();
+        let _draining = draining();
         let before = lost().ring_full;
         push(record(LOST));
         push(record(KEPT));
@@ -164,7 +170,7 @@ mod tests {
     fn nothing_is_pushed_early_inside_the_profiler() {
         const EARLY: u32 = u32::MAX - 5;
 
-        let _draining = DRAINING.lock();
+        let _draining = draining();
         push(record(EARLY));
         assert!(push_early(|| record(EARLY)));
         let guard = ReentrancyGuard::try_enter();
@@ -181,7 +187,7 @@ mod tests {
         const HERE: u32 = u32::MAX - 1;
         const THERE: u32 = u32::MAX - 2;
 
-        let _draining = DRAINING.lock();
+        let _draining = draining();
         let mut seen = Vec::new();
         push(record(HERE));
         drain(|_, taken| {

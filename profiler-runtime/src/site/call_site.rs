@@ -8,7 +8,7 @@ use std::{fmt, mem};
 
 use profiler_host::sync::ReentrancyGuard;
 
-use super::{NameSource, decide, valid};
+use super::{NameSource, decide, enter_or_refuse};
 use crate::name;
 use crate::scope::builder::ScopeBuilder;
 use crate::scope::future::FutureScope;
@@ -286,14 +286,18 @@ impl CallSite {
             self.turn_off();
             return None;
         }
-        let decision = valid(self.state().decision(), switch).or_else(|| self.decide(source));
+        let decision = self
+            .state()
+            .decision()
+            .under(switch)
+            .or_else(|| self.decide(source));
         decision.filter(|decision| !decision.is_excluded())
     }
 
     /// Decides what the site's calls do, and stores the decision.
     #[cold]
     fn decide(&'static self, source: NameSource) -> Option<SiteDecision> {
-        let _reentrancy = ReentrancyGuard::try_enter()?;
+        let _reentrancy = enter_or_refuse()?;
         // An older decision has the id of the name.
         let known = self.state().decision().id().and_then(name::by_id);
         let decision = decide(known.unwrap_or_else(|| source.name()));

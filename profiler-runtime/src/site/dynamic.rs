@@ -7,9 +7,7 @@
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use profiler_host::sync::ReentrancyGuard;
-
-use super::{decide, valid};
+use super::{decide, enter_or_refuse};
 use crate::local;
 use crate::name::{self, Name};
 use crate::scope::builder::ScopeBuilder;
@@ -24,7 +22,14 @@ const RUN_TIME: usize = 0;
 #[inline]
 pub fn wants_name() -> bool {
     let switch = switch::load();
-    !switch::is_off(switch) && (switch != switch::UNINITIALIZED || switch::is_enabled())
+    !switch::is_off(switch) && (switch != switch::UNINITIALIZED || starts_enabled())
+}
+
+/// Returns `true` if calls are measured in a process whose profiler has not started.
+#[cold]
+fn starts_enabled() -> bool {
+    // The lock of the switch, which the thread may hold.
+    enter_or_refuse().is_some_and(|_reentrancy| switch::is_enabled())
 }
 
 /// Returns a scope that is not measured.
@@ -118,7 +123,7 @@ fn decide_short(
 /// names.
 #[inline]
 pub(super) fn kept(site: usize, text: &str, switch: u32) -> Option<SiteDecision> {
-    cached(site, text).and_then(|cached| valid(cached, switch))
+    cached(site, text).and_then(|cached| cached.under(switch))
 }
 
 #[inline(always)]
@@ -135,7 +140,7 @@ pub(super) fn decide_for_text(
     find: impl FnOnce() -> (&'static Name, &'static str),
 ) -> Option<SiteDecision> {
     // Deciding takes locks, which a call from within the profiler may find locked by its own thread.
-    let _reentrancy = ReentrancyGuard::try_enter()?;
+    let _reentrancy = enter_or_refuse()?;
     let (name, text) = find();
     if name.text == name::OVERFLOW_NAME {
         return for_overflow(name, switch);
@@ -150,7 +155,7 @@ pub(super) fn decide_for_text(
 fn for_overflow(name: &Name, switch: u32) -> Option<SiteDecision> {
     static DECISION: AtomicU64 = AtomicU64::new(StampedDecision::NONE.raw());
     let stored = StampedDecision::from_raw(DECISION.load(Relaxed));
-    valid(stored, switch).or_else(|| {
+    stored.under(switch).or_else(|| {
         let decision = decide(name);
         DECISION.store(decision.raw(), Relaxed);
         decision.if_on()

@@ -9,7 +9,7 @@
 //! A site decides once per generation of the [switch](crate::switch) what its calls do, and keeps the decision in one
 //! atomic, a [`StampedDecision`], which is 0 until the first call. On the fast path, a call reads only the word that
 //! follows from it (see [`SiteState`](crate::switch::SiteState)). A call on the slow path whose switch word differs from
-//! the stamp, or that finds that the program may have loaded the CUDA driver since, decides again.
+//! the stamp decides again.
 //!
 //! Relaxed ordering suffices. The decision is complete in itself: it holds an id and flags, and no pointer that another
 //! thread would have to initialize. Threads that decide at the same time store the same id; if the settings change
@@ -22,8 +22,11 @@ mod multi_name;
 
 use std::panic::Location;
 
+use profiler_host::sync::ReentrancyGuard;
+
 use crate::clock;
 use crate::cuda::{self, nvtx};
+use crate::losses;
 use crate::name::{self, Name};
 use crate::startup;
 use crate::switch::{SiteDecision, StampedDecision, with_control};
@@ -73,17 +76,14 @@ impl NameSource {
     }
 }
 
-/// Returns the decision if it was made under this switch word, and the program has not loaded the CUDA driver since.
-#[inline]
-pub(crate) fn valid(stored: StampedDecision, switch: u32) -> Option<SiteDecision> {
-    stored
-        .under(switch)
-        .filter(|decision| !decision.is_cuda_pending() || !is_cuda_loaded())
-}
-
-fn is_cuda_loaded() -> bool {
-    cuda::poll_discovery();
-    cuda::is_in_use()
+/// Enters the profiler to decide what a call does: that takes locks, which a call from within the profiler may find locked
+/// by its own thread. Such a call is counted as refused.
+pub(crate) fn enter_or_refuse() -> Option<ReentrancyGuard> {
+    let entered = ReentrancyGuard::try_enter();
+    if entered.is_none() {
+        losses::count_refused();
+    }
+    entered
 }
 
 /// Decides what calls of a name do.
@@ -94,7 +94,10 @@ pub(crate) fn decide(name: &Name) -> StampedDecision {
     if !cuda::is_in_use() {
         cuda::scan_loaded();
     }
-    let decision = decide_with(name, CudaUse::now);
+    let decision = decide_with(name, cuda::is_in_use);
+    if decision.if_on().is_some_and(|decision| !decision.is_cuda()) {
+        cuda::begin_search();
+    }
     let gives_ranges = |decision: SiteDecision| decision.has_ranges() && !decision.is_excluded();
     if decision.if_on().is_some_and(gives_ranges) {
         nvtx::register(name);
@@ -102,39 +105,16 @@ pub(crate) fn decide(name: &Name) -> StampedDecision {
     decision
 }
 
-/// The inputs of a decision that are not behind the switch.
-#[derive(Clone, Copy)]
-struct CudaUse {
-    /// `true` if GPU times are taken.
-    is_in_use: bool,
-    /// `true` if the program may still load the driver.
-    is_discovering: bool,
-}
-
-impl CudaUse {
-    fn now() -> Self {
-        Self {
-            is_in_use: cuda::is_in_use(),
-            is_discovering: cuda::is_discovering(),
-        }
-    }
-}
-
-/// Combines the settings with `cuda`, which is called after the switch word was read.
+/// Combines the settings with `has_driver`, which is called after the switch word was read.
 ///
 /// Another thread that finds the driver publishes it first, and starts a new generation then. So a decision that carries
 /// the new generation was made with the driver. In the other order, a decision could carry the new generation and lack
 /// the driver, and would be kept.
-fn decide_with(name: &Name, cuda: impl FnOnce() -> CudaUse) -> StampedDecision {
+fn decide_with(name: &Name, has_driver: impl FnOnce() -> bool) -> StampedDecision {
     let decision = with_control(|control| control.decide(name));
-    let cuda = cuda();
     decision
         .with(SiteDecision::SYSTEM_CLOCK, !clock::has_counter())
-        .with(SiteDecision::CUDA, cuda.is_in_use)
-        .with(
-            SiteDecision::CUDA_PENDING,
-            !cuda.is_in_use && cuda.is_discovering,
-        )
+        .with(SiteDecision::CUDA, has_driver())
         // Read after the switch word, for the same reason.
         .with(SiteDecision::RANGES, nvtx::is_attached())
 }

@@ -84,29 +84,45 @@ fn a_long_name_built_at_run_time_is_truncated_once() {
 fn a_decision_made_before_the_driver_is_found_does_not_hold_after_it() {
     let name = name::declared("site: driver found", Location::caller());
     let found_just_after = || {
-        let before = CudaUse {
-            is_in_use: false,
-            is_discovering: false,
-        };
         switch::with_control(switch::Control::new_generation);
-        before
+        false
     };
     let decision = decide_with(name, found_just_after);
     assert_eq!(decision.under(switch::load()), None);
 }
 
 #[test]
-fn no_site_decides_within_the_profiler() {
+#[cfg(not(any(feature = "strip", miri)))]
+fn calls_take_the_fast_path_while_a_driver_is_searched_for() {
+    use crate::scope::{OpenScope, Scope};
+
+    static SITE: CallSite = NEW_SITE;
+    if cuda::is_in_use() {
+        return;
+    }
+    assert!(cuda::may_be_found());
+    let decision = decision_of(&SITE.begin_named("site: searching", 1)).expect("it is measured");
+    drop(Scope::from(OpenScope::without_args(decision)));
+    let open = OpenScope::fast(decision);
+    assert!(open.is_some(), "{decision:?}");
+    drop(Scope::from(open));
+}
+
+#[test]
+fn no_site_decides_within_the_profiler_and_each_call_is_counted() {
     use profiler_host::sync::ReentrancyGuard;
 
     static SITE: CallSite = NEW_SITE;
     static SEVERAL: MultiNameSite = NEW_MULTI_NAME_SITE;
+    let before = losses::refused();
     let _reentrancy = ReentrancyGuard::try_enter();
     assert_eq!(decision_of(&SITE.begin_named("site: reentrant", 1)), None);
     assert_eq!(decision_of(&begin_dynamic("site: reentrant")), None);
     for text in ["site: reentrant", "site: another, reentrant"] {
         assert_eq!(decision_of(&SEVERAL.begin_named(text, 1)), None);
     }
+    // Other tests have such calls too.
+    assert!(cfg!(feature = "strip") || losses::refused() >= before + 4);
 }
 
 /// The process's own switch is turned in forked children, so that tests beside them are measured.

@@ -87,6 +87,7 @@ pub fn summary() -> Summary {
         dropped,
         unsaved: collect::unsaved(),
         unmeasured: losses::unmeasured(),
+        refused: losses::refused(),
         lost_spans: losses::lost_spans(),
         notices: diagnostics::notices(),
         call_tree: call_tree::of_statistics().map(Arc::new),

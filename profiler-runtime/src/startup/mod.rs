@@ -14,6 +14,8 @@ mod external_control;
 mod flush;
 mod init;
 mod mistakes;
+mod process_file;
+mod summary_file;
 mod summary_target;
 mod summary_writer;
 #[cfg(feature = "trace")]
@@ -81,7 +83,6 @@ pub(crate) fn ensure_started() {
         process::fork::set_home();
         scope::calibrate();
         collect::set_default_from(&settings);
-        collect::on_each_round(cuda::poll_discovery_if_active);
         let has_exit_hooks = exit_hooks::register_all();
         switch::publish();
         STARTED.store(true, Release);

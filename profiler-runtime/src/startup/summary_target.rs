@@ -2,9 +2,10 @@
 
 use profiler_host::diagnostics;
 use profiler_host::process::output::{Output, READER_TIMEOUT, WriteTimeout};
-use profiler_report::internal::{OutputStream, write_summary};
+use profiler_report::internal::OutputStream;
 use profiler_report::{Summary, TableOptions};
 
+use super::summary_file;
 use crate::config::SummaryTarget;
 
 /// How long the summary waits for a reader of its output.
@@ -21,7 +22,7 @@ pub(super) fn write(target: &SummaryTarget, summary: Summary) {
         SummaryTarget::Stdout => {
             Output::stdout(WAIT).write_whole(table(&summary, OutputStream::Stdout).as_bytes())
         }
-        SummaryTarget::File(path) => write_summary(&summary, path, WAIT),
+        SummaryTarget::File(path) => summary_file::write(path, &summary, WAIT),
     };
     if let Err(error) = result {
         diagnostics::warn_once(&format!(

@@ -1,25 +1,20 @@
 //! The files that `PROFILER_TRACE` names.
 
-use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use profiler_host::process::platform::process_id;
-use profiler_host::rank::own_rank;
 use profiler_host::sync::RaceCell;
 use profiler_report::ExportError;
 
-use crate::clock::clock;
+use super::process_file::{id_suffix, is_of_this_run, rank_suffix, split, with_suffix};
 use crate::session::Trace;
 
 /// The path of a trace file. Further windows get other paths beside it.
 #[derive(Debug, PartialEq)]
 pub(super) struct TraceFile {
     path: PathBuf,
-    /// The name without the extensions. It need not be text.
-    stem: OsString,
-    /// That of the format, and perhaps `gz`, as they are written in the path.
-    extensions: Vec<OsString>,
+    /// The number of its extensions that are that of the format, and perhaps `gz`.
+    endings: usize,
     format: Format,
 }
 
@@ -52,21 +47,19 @@ impl TraceFile {
         if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
             return None;
         }
-        let mut extensions = Vec::new();
+        let mut endings = 1;
         if let Some((rest, extension)) = split(&stem)
             && extension.eq_ignore_ascii_case("gz")
         {
-            extensions.push(extension);
+            endings = 2;
             stem = rest;
         }
-        let (stem, extension) = split(&stem)?;
+        let (_, extension) = split(&stem)?;
         let mut formats = FORMATS.iter();
         let (_, format) = formats.find(|(ending, _)| extension.eq_ignore_ascii_case(ending))?;
-        extensions.insert(0, extension);
         Some(Self {
             path: path.to_owned(),
-            stem,
-            extensions,
+            endings,
             format: *format,
         })
     }
@@ -84,29 +77,13 @@ impl TraceFile {
         } else {
             process.clone()
         };
-        let path = self.with_suffix(&suffix);
+        let path = with_suffix(&self.path, self.endings, &suffix);
         match self.format {
             Format::Chrome => trace.export_chrome_trace(path),
             #[cfg(feature = "export")]
             Format::Perfetto => trace.export_perfetto(path),
         }
     }
-
-    fn with_suffix(&self, suffix: &str) -> PathBuf {
-        let mut name = self.stem.clone();
-        name.push(suffix);
-        for extension in &self.extensions {
-            name.push(".");
-            name.push(extension);
-        }
-        self.path.with_file_name(name)
-    }
-}
-
-/// Splits a name before its last dot, unless that is its first character.
-fn split(name: &OsStr) -> Option<(OsString, OsString)> {
-    let name = Path::new(name);
-    Some((name.file_stem()?.to_owned(), name.extension()?.to_owned()))
 }
 
 /// Returns `true` for a path that is no trace file, but looks like the path of a file: it has an ending of letters, and no
@@ -123,24 +100,22 @@ pub(super) fn is_likely_a_file(path: &Path) -> bool {
 /// Returns what distinguishes the files of this process from those of other processes with the same variables: the rank if
 /// there is one, or the process id if another process has written the file since this one began.
 fn process_suffix(path: &Path) -> String {
-    if let Some(rank) = own_rank() {
-        return format!("_rank{rank}");
-    }
-    let began = clock().began();
-    let written = std::fs::metadata(path).and_then(|file| file.modified());
-    if written.is_ok_and(|written| written >= began) {
-        format!("_{}", process_id())
-    } else {
-        String::new()
-    }
+    rank_suffix().unwrap_or_else(|| {
+        if is_of_this_run(path) {
+            id_suffix()
+        } else {
+            String::new()
+        }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn with_suffix(path: &str) -> Option<PathBuf> {
-        Some(TraceFile::parse(Path::new(path))?.with_suffix("_2"))
+    fn with_second(path: &str) -> Option<PathBuf> {
+        let file = TraceFile::parse(Path::new(path))?;
+        Some(with_suffix(&file.path, file.endings, "_2"))
     }
 
     #[test]
@@ -154,7 +129,7 @@ mod tests {
             #[cfg(feature = "export")]
             ("run.pftrace.gz", "run_2.pftrace.gz"),
         ] {
-            assert_eq!(with_suffix(path), Some(PathBuf::from(expected)));
+            assert_eq!(with_second(path), Some(PathBuf::from(expected)));
         }
     }
 
@@ -189,7 +164,7 @@ mod tests {
             ".pftrace.gz",
             "/",
         ] {
-            assert_eq!(with_suffix(path), None, "{path}");
+            assert_eq!(with_second(path), None, "{path}");
         }
     }
 }

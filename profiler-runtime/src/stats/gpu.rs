@@ -1,9 +1,7 @@
 //! Statistics of the GPU times of one name, in nanoseconds.
 
-use std::sync::MutexGuard;
-
-use profiler_host::sync::Lock;
 use profiler_host::sync::ReentrancyGuard;
+use profiler_host::sync::{Lock, Locked};
 use profiler_report::internal::{BUCKETS, Buckets, StreamKey, bucket_of};
 
 /// The most streams that are listed for one name.
@@ -164,7 +162,7 @@ impl GpuTotals {
         Self(Lock::new(None))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Box<GpuTimes>>> {
+    fn lock(&self) -> Locked<'_, Option<Box<GpuTimes>>> {
         self.0.lock()
     }
 

@@ -16,8 +16,6 @@ impl SiteDecision {
     pub(crate) const SYSTEM_CLOCK: u32 = 1 << 29;
     /// Calls that have a stream have a GPU time.
     pub(crate) const CUDA: u32 = 1 << 28;
-    /// The program has not loaded the CUDA driver, but may still do so.
-    pub(crate) const CUDA_PENDING: u32 = 1 << 27;
     /// A session records calls.
     pub(crate) const RECORDED: u32 = 1 << 26;
     /// Each call ends a step of the environment's session.
@@ -33,7 +31,6 @@ impl SiteDecision {
         | Self::LOGGED
         | Self::SYSTEM_CLOCK
         | Self::CUDA
-        | Self::CUDA_PENDING
         | Self::RECORDED
         | Self::STEP
         | Self::THREAD_TIME
@@ -94,11 +91,6 @@ impl SiteDecision {
     #[inline]
     pub(crate) fn is_cuda(self) -> bool {
         self.0 & Self::CUDA != 0
-    }
-
-    /// Returns `true` if the program had not loaded the CUDA driver, but may have done so since.
-    pub(crate) fn is_cuda_pending(self) -> bool {
-        self.0 & Self::CUDA_PENDING != 0
     }
 
     /// Returns `true` if a session records calls.
@@ -205,12 +197,11 @@ mod tests {
     use super::*;
     use crate::name::MAX_NAMES;
 
-    const FLAGS: [u32; 10] = [
+    const FLAGS: [u32; 9] = [
         SiteDecision::EXCLUDED,
         SiteDecision::LOGGED,
         SiteDecision::SYSTEM_CLOCK,
         SiteDecision::CUDA,
-        SiteDecision::CUDA_PENDING,
         SiteDecision::RECORDED,
         SiteDecision::STEP,
         SiteDecision::THREAD_TIME,

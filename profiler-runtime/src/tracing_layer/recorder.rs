@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::panicking;
 
 use profiler_host::diagnostics::{self, catch_own_panic};
+use profiler_host::sync::ReentrancyGuard;
 use profiler_report::SpanLoss;
 use tracing::Metadata;
 use tracing::span::{Attributes, Id};
@@ -147,6 +148,10 @@ impl Recorder {
         // Before all else: whatever is decided now, the exit is that of this enter.
         if span.is_entered() && stack::enter_again(self.layer, id) {
             return;
+        }
+        if ReentrancyGuard::is_entered() {
+            losses::count_refused();
+            return span.miss();
         }
         let number = span.site();
         let Some(decision) = sites::by_number(number).decision(switch::load()) else {

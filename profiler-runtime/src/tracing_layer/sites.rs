@@ -7,7 +7,6 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use profiler_host::sync::ReentrancyGuard;
 use tracing::Metadata;
 
 use super::naming::name_of;
@@ -143,7 +142,7 @@ impl SpanSite {
 
     /// Returns what spans of the site do now, or `None` if they are not measured.
     pub(super) fn decision(&self, switch: u32) -> Option<SiteDecision> {
-        let decision = site::valid(self.stored(), switch).or_else(|| self.decide(|| None));
+        let decision = self.decided(switch).or_else(|| self.decide(|| None));
         decision.filter(|decision| !decision.is_excluded())
     }
 
@@ -157,7 +156,7 @@ impl SpanSite {
 
     /// Decides what the site's spans do, and stores the decision.
     fn decide(&self, name: impl FnOnce() -> Option<&'static Name>) -> Option<SiteDecision> {
-        let _reentrancy = ReentrancyGuard::try_enter()?;
+        let _reentrancy = site::enter_or_refuse()?;
         let known = self.stored().id().and_then(name::by_id);
         let decision = site::decide(known.or_else(name)?);
         self.decision.store(decision.raw(), Relaxed);

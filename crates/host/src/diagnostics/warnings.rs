@@ -1,7 +1,6 @@
 //! Warnings: each is emitted once, and shown again below the summary.
 
 use std::io;
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use super::printable;
 use super::user_code;
 use crate::process::fork;
 use crate::process::output::{Output, WriteTimeout};
-use crate::sync::{self, Lock, ReentrancyGuard};
+use crate::sync::{self, Lock, Locked, ReentrancyGuard};
 
 /// The longest time that a warning waits for a full pipe. The waiting thread may be one of the program's.
 const STDERR_TIMEOUT: Duration = Duration::from_millis(200);
@@ -23,7 +22,7 @@ struct Warning {
     on_stderr: bool,
 }
 
-fn warnings() -> MutexGuard<'static, Vec<Warning>> {
+fn warnings() -> Locked<'static, Vec<Warning>> {
     WARNINGS.lock()
 }
 

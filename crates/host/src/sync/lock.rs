@@ -20,9 +20,13 @@
 //! guard of the old mutex, and the others use the new one.
 //!
 //! In the parent nothing changes: it pays one load for each time that a lock is taken.
+//!
+//! A thread that holds a lock is inside the profiler (see [`ReentrancyGuard`]): it is marked before it waits for the mutex,
+//! and until it has released it.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
 use std::ptr;
 use std::sync::{PoisonError, TryLockError};
 
@@ -39,7 +43,7 @@ pub fn abandoned() -> usize {
     ABANDONED.load(Relaxed)
 }
 
-/// A [`Mutex`] that ignores poison, and that works in a forked child: see the module.
+/// A [`Mutex`] that ignores poison, that works in a forked child, and whose holder is inside the profiler: see the module.
 pub struct Lock<T> {
     /// Twice the [`generation`](fork::generation) in which the lock was last adopted, plus one while a thread adopts it.
     adopted: AtomicU32,
@@ -74,16 +78,19 @@ impl<T> Lock<T> {
     }
 
     /// Acquires the lock. Waits only for threads of this process.
-    pub fn lock(&self) -> MutexGuard<'_, T> {
+    pub fn lock(&self) -> Locked<'_, T> {
+        let inside = ReentrancyGuard::enter();
         // Before the mutex is locked: a lock that is held at a fork was taken after the fork handler was registered.
         fork::watch();
         let generation = fork::generation();
         if self.adopted.load(Acquire) != 2 * generation {
             self.adopt(generation);
         }
-        self.current()
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        let value = self.current().lock();
+        Locked {
+            value: value.unwrap_or_else(PoisonError::into_inner),
+            inside,
+        }
     }
 
     fn current(&self) -> &Mutex<T> {
@@ -100,8 +107,6 @@ impl<T> Lock<T> {
     /// Replaces the mutex if a thread that does not exist in this process holds it.
     #[cold]
     fn adopt(&self, generation: u32) {
-        // A measured allocator, called from here, could come back to this lock.
-        let _guard = ReentrancyGuard::try_enter();
         let (adopting, adopted) = (2 * generation + 1, 2 * generation);
         loop {
             let seen = self.adopted.load(Acquire);
@@ -126,6 +131,41 @@ impl<T> Lock<T> {
             ABANDONED.fetch_add(1, Relaxed);
         }
         self.adopted.store(adopted, Release);
+    }
+}
+
+/// The value of a [`Lock`] that is held until this is dropped. Meanwhile, the thread is inside the profiler.
+#[must_use = "the lock is released when this is dropped"]
+#[derive(Debug)]
+pub struct Locked<'l, T> {
+    // Dropped first: the thread is inside until the mutex is free.
+    value: MutexGuard<'l, T>,
+    inside: ReentrancyGuard,
+}
+
+impl<'l, T> Locked<'l, T> {
+    /// Calls `wait` with the guard of the mutex, which it releases meanwhile.
+    pub(super) fn wait_with<R>(
+        self,
+        wait: impl FnOnce(MutexGuard<'l, T>) -> (MutexGuard<'l, T>, R),
+    ) -> (Self, R) {
+        let Self { value, inside } = self;
+        let (value, result) = wait(value);
+        (Self { value, inside }, result)
+    }
+}
+
+impl<T> Deref for Locked<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for Locked<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
     }
 }
 
@@ -170,6 +210,18 @@ mod tests {
             }
         });
         assert_eq!(*lock.lock(), 4000);
+    }
+
+    #[test]
+    fn a_thread_is_inside_the_profiler_while_it_holds_a_lock() {
+        let (one, other) = (Lock::new(0), Lock::new(0));
+        let first = one.lock();
+        assert!(ReentrancyGuard::try_enter().is_none());
+        let second = other.lock();
+        drop(first);
+        assert!(ReentrancyGuard::is_entered(), "it holds the other one");
+        drop(second);
+        assert!(!ReentrancyGuard::is_entered());
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub mod ring;
 mod rings;
 mod wait;
 
-pub use lock::{Lock, abandoned};
+pub use lock::{Lock, Locked, abandoned};
 pub use once::RaceCell;
 pub use queue::Queue;
 pub use reentrancy::ReentrancyGuard;

@@ -3,43 +3,52 @@
 use std::cell::Cell;
 
 thread_local! {
-    /// `true` while this thread runs the profiler's own bookkeeping.
-    static ENTERED: Cell<bool> = const { Cell::new(false) };
+    /// How many times this thread has entered the profiler and not left it: more than 0 while it runs the profiler's own
+    /// bookkeeping.
+    static ENTERED: Cell<u32> = const { Cell::new(0) };
 }
+
+/// So many entries that a thread never leaves the profiler.
+const FOREVER: u32 = 1 << 31;
 
 /// Marks the thread as running inside the profiler, where it takes locks and allocates.
 ///
-/// A measured global allocator or `tracing` subscriber would call back into the profiler from there: it would measure
-/// the profiler, and could deadlock on a lock that its own thread holds. Such calls are not measured, except on the
-/// fast path, which takes no lock.
+/// A measured global allocator or `tracing` subscriber would call back into the profiler from there, and a signal handler
+/// may: it would measure the profiler, and could deadlock on a lock that its own thread holds. Such calls are not
+/// measured, except on the fast path, which takes no lock.
+///
+/// A [`Lock`](super::Lock) marks the thread for as long as it is held. So a call that is refused inside the profiler never
+/// waits for its own thread.
+#[derive(Debug)]
 pub struct ReentrancyGuard(());
 
 impl ReentrancyGuard {
     /// Marks the thread until the guard is dropped. Returns `None` if the thread is marked already.
     pub fn try_enter() -> Option<Self> {
-        // Construct the guard only on the first entry: its destructor clears the mark.
-        if ENTERED.replace(true) {
-            None
-        } else {
-            Some(Self(()))
-        }
+        (!Self::is_entered()).then(Self::enter)
+    }
+
+    /// Marks the thread until the guard is dropped, also if it is marked already.
+    pub(super) fn enter() -> Self {
+        ENTERED.set(ENTERED.get() + 1);
+        Self(())
     }
 
     /// Returns `true` if the thread is marked.
     #[inline(always)]
     pub fn is_entered() -> bool {
-        ENTERED.get()
+        ENTERED.get() != 0
     }
 
     /// Marks one of the profiler's own threads for its whole lifetime.
     pub fn enter_permanently() {
-        ENTERED.set(true);
+        ENTERED.set(ENTERED.get() | FOREVER);
     }
 }
 
 impl Drop for ReentrancyGuard {
     fn drop(&mut self) {
-        ENTERED.set(false);
+        ENTERED.set(ENTERED.get() - 1);
     }
 }
 
@@ -53,6 +62,16 @@ mod tests {
         assert!(outer.is_some() && ReentrancyGuard::try_enter().is_none());
         assert!(ReentrancyGuard::is_entered());
         drop(outer);
+        assert!(!ReentrancyGuard::is_entered());
+    }
+
+    #[test]
+    fn guards_may_be_dropped_in_any_order() {
+        let first = ReentrancyGuard::enter();
+        let second = ReentrancyGuard::enter();
+        drop(first);
+        assert!(ReentrancyGuard::is_entered());
+        drop(second);
         assert!(!ReentrancyGuard::is_entered());
     }
 

@@ -4,11 +4,16 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use crate::process::platform::Instant;
-use crate::sync::primitive::{Condvar, MutexGuard};
+use crate::sync::Locked;
+use crate::sync::primitive::Condvar;
 
 /// Waits for a notification, or returns spuriously. Ignores poison.
-pub fn wait<'l, T>(condvar: &Condvar, guard: MutexGuard<'l, T>) -> MutexGuard<'l, T> {
-    condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
+pub fn wait<'l, T>(condvar: &Condvar, locked: Locked<'l, T>) -> Locked<'l, T> {
+    let wait = |guard| {
+        let guard = condvar.wait(guard);
+        (guard.unwrap_or_else(PoisonError::into_inner), ())
+    };
+    locked.wait_with(wait).0
 }
 
 /// Waits while `condition` holds, for at most `timeout`. Returns `false` on timeout.
@@ -17,57 +22,57 @@ pub fn wait<'l, T>(condvar: &Condvar, guard: MutexGuard<'l, T>) -> MutexGuard<'l
 /// if that clock stands still. This function also returns when the system has ended one wait with a timeout.
 pub fn wait_while<'l, T>(
     condvar: &Condvar,
-    mut guard: MutexGuard<'l, T>,
+    mut locked: Locked<'l, T>,
     timeout: Duration,
     mut condition: impl FnMut(&mut T) -> bool,
-) -> (MutexGuard<'l, T>, bool) {
+) -> (Locked<'l, T>, bool) {
     let end = Instant::now().checked_add(timeout);
-    while condition(&mut guard) {
+    while condition(&mut locked) {
         let left = end.map_or(timeout, |end| end.saturating_duration_since(Instant::now()));
         if left.is_zero() {
-            return (guard, false);
+            return (locked, false);
         }
-        let (woken, waited) = condvar
-            .wait_timeout(guard, left)
-            .unwrap_or_else(PoisonError::into_inner);
-        guard = woken;
+        let (woken, waited) = locked.wait_with(|guard| {
+            let woken = condvar.wait_timeout(guard, left);
+            woken.unwrap_or_else(PoisonError::into_inner)
+        });
+        locked = woken;
         if waited.timed_out() {
-            let has_ceased = !condition(&mut guard);
-            return (guard, has_ceased);
+            let has_ceased = !condition(&mut locked);
+            return (locked, has_ceased);
         }
     }
-    (guard, true)
+    (locked, true)
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::sync::Mutex;
     use std::thread;
 
     use super::*;
+    use crate::sync::Lock;
 
     #[test]
     fn a_wait_ends_at_its_timeout() {
-        let (never, condvar) = (Mutex::new(()), Condvar::new());
-        let guard = never.lock().expect("no thread panics");
-        let (_guard, has_ceased) = wait_while(&condvar, guard, Duration::from_millis(1), |()| true);
+        let (never, condvar) = (Lock::new(()), Condvar::new());
+        let timeout = Duration::from_millis(1);
+        let (_locked, has_ceased) = wait_while(&condvar, never.lock(), timeout, |()| true);
         assert!(!has_ceased);
     }
 
     #[test]
     fn a_wait_ends_when_its_condition_does() {
-        let (number, condvar) = (Mutex::new(0), Condvar::new());
+        let (number, condvar) = (Lock::new(0), Condvar::new());
         thread::scope(|scope| {
             scope.spawn(|| {
                 for _ in 0..3 {
-                    *number.lock().expect("no thread panics") += 1;
+                    *number.lock() += 1;
                     condvar.notify_all();
                 }
             });
-            let guard = number.lock().expect("no thread panics");
-            let (guard, has_ceased) =
-                wait_while(&condvar, guard, Duration::MAX, |number| *number < 3);
-            assert!(has_ceased && *guard == 3);
+            let is_less = |number: &mut i32| *number < 3;
+            let (number, has_ceased) = wait_while(&condvar, number.lock(), Duration::MAX, is_less);
+            assert!(has_ceased && *number == 3);
         });
     }
 }

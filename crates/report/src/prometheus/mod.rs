@@ -27,6 +27,7 @@ impl Summary {
     /// | `profiler_call_seconds` | `name`, `clock` | a histogram of the times of single calls |
     /// | `profiler_energy_joules` | `name` | the energy of the calls, where devices are sampled. It can fall: a share is corrected when a long scope ends |
     /// | `profiler_unmeasured_calls_total` | | calls that are missing for lack of memory |
+    /// | `profiler_refused_calls_total` | | calls that are missing because they were made inside the profiler |
     /// | `profiler_dropped_entries_total` | `reason` | log entries that were dropped |
     /// | `profiler_lost_spans_total` | `reason` | spans of `tracing` that are missing or incomplete |
     /// | `profiler_lost_gpu_times_total` | `reason` | calls without the GPU time that they should have |
@@ -84,6 +85,11 @@ impl Summary {
             "Calls that are missing because there was no memory for their statistics.",
         );
         unmeasured.sample(&[], self.unmeasured as f64);
+        let mut refused = text.counter(
+            "profiler_refused_calls_total",
+            "Calls that are missing because they were made while their thread was inside the profiler.",
+        );
+        refused.sample(&[], self.refused as f64);
         let mut dropped = text.counter(
             "profiler_dropped_entries_total",
             "Log entries that were dropped, by reason.",

@@ -49,10 +49,7 @@ impl SummaryFormat {
     ///
     /// Returns an error if the name has an ending that names no format, or a format that was not built.
     pub fn of(path: &Path) -> Result<Self, SummaryFileError> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let name = name.to_ascii_lowercase();
-        let has = |ending: &str| name.len() > ending.len() && name.ends_with(ending);
-        let known = ENDINGS.into_iter().find(|(ending, _)| has(ending));
+        let known = Self::known(path);
         let refused = |ending: &str, is_known| SummaryFileError {
             path: path.to_owned(),
             ending: ending.to_owned(),
@@ -65,6 +62,18 @@ impl SummaryFormat {
                 Err(refused(&format!(".{}", ending.display()), false))
             }),
         }
+    }
+
+    /// Returns the ending of the name that selects the format, with its dot; nothing if none does.
+    pub fn ending(path: &Path) -> &'static str {
+        Self::known(path).map_or("", |(ending, _)| ending)
+    }
+
+    fn known(path: &Path) -> Option<(&'static str, Self)> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.to_ascii_lowercase();
+        let has = |ending: &str| name.len() > ending.len() && name.ends_with(ending);
+        ENDINGS.into_iter().find(|(ending, _)| has(ending))
     }
 
     /// Returns `true` if the format shows what called what.

@@ -41,6 +41,7 @@ pub(super) fn render(summary: &Summary) -> String {
         Field::raw("dropped", dropped),
         Field::raw("unsaved", summary.unsaved),
         Field::raw("unmeasured", summary.unmeasured),
+        Field::raw("refused", summary.refused),
         Field::raw("lost_spans", lost_spans),
         Field::raw("cuda", health(&summary.cuda)),
         Field::raw("gpus", array(summary.gpus.iter().map(SampledGpu::to_json))),

@@ -198,7 +198,7 @@ fn missing_streams(rows: &[Row]) -> impl Iterator<Item = String> + use<> {
 }
 
 fn unsaved_and_unmeasured(summary: &Summary) -> impl Iterator<Item = String> + use<> {
-    let (unsaved, unmeasured) = (summary.unsaved, summary.unmeasured);
+    let (unsaved, unmeasured, refused) = (summary.unsaved, summary.unmeasured, summary.refused);
     let unsaved = (unsaved > 0).then(|| {
         format!(
             "{unsaved} log entries taken and not written yet: their loggers could not save them, and they are lost if the \
@@ -211,7 +211,14 @@ fn unsaved_and_unmeasured(summary: &Summary) -> impl Iterator<Item = String> + u
             counted(unmeasured, "call")
         )
     });
-    [unsaved, unmeasured].into_iter().flatten()
+    let refused = (refused > 0).then(|| {
+        format!(
+            "{} not measured, in no row: made while the thread was inside the profiler, by a signal handler that \
+             interrupted it, a measured allocator or a logger; write `bypass = true` for functions that these call",
+            counted(refused, "call")
+        )
+    });
+    [unsaved, unmeasured, refused].into_iter().flatten()
 }
 
 /// Lists the first names of rows with a property, or returns `None` if there are none.
@@ -351,12 +358,14 @@ mod tests {
     #[test]
     fn what_was_not_saved_or_not_measured_is_counted() {
         let mut summary = summary();
-        (summary.unsaved, summary.unmeasured) = (3, 1);
+        (summary.unsaved, summary.unmeasured, summary.refused) = (3, 1, 2);
         let notes: Vec<String> = unsaved_and_unmeasured(&summary).collect();
         let expected = [
             "3 log entries taken and not written yet: their loggers could not save them, and they are lost if the program \
              ends before that; see the warnings",
             "1 call not measured, in no row: no memory for their statistics; give the process more",
+            "2 calls not measured, in no row: made while the thread was inside the profiler, by a signal handler that \
+             interrupted it, a measured allocator or a logger; write `bypass = true` for functions that these call",
         ];
         assert_eq!(notes, expected);
     }

@@ -2,6 +2,7 @@
 
 mod command_line;
 mod signals;
+mod summaries;
 
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
@@ -70,7 +71,7 @@ impl Run {
         if self.warmup {
             for side in &sides {
                 progress.say(&format!("warm-up{}", side.name));
-                self.one(side, None, &signals)?;
+                self.one(side, None, &signals, &progress)?;
             }
         }
         for number in 1..=self.runs {
@@ -82,7 +83,7 @@ impl Run {
             }
             for side in pair {
                 progress.next(side, number);
-                self.one(side, Some(number), &signals)?;
+                self.one(side, Some(number), &signals, &progress)?;
             }
         }
         drop(progress);
@@ -136,7 +137,13 @@ impl Run {
     }
 
     /// Runs a program to its end. Without a number, it writes no summary.
-    fn one(&self, side: &Side, number: Option<u16>, signals: &Signals) -> Result<(), Error> {
+    fn one(
+        &self,
+        side: &Side,
+        number: Option<u16>,
+        signals: &Signals,
+        progress: &Progress,
+    ) -> Result<(), Error> {
         let Some((program, arguments)) = side.command.split_first() else {
             return Err(Error::Usage("there is no program to run".to_owned()));
         };
@@ -161,12 +168,12 @@ impl Run {
         if let Some(code) = signals.exit_code() {
             return Err(stopped(side, code));
         }
-        let status = signals
+        let (process, status) = signals
             .run(&mut command)
             .map_err(|error| error.of(program))?;
         if !status.success() {
             // It is no whole run, and `diff` would take it for one.
-            let _ = fs::remove_file(&summary);
+            summaries::remove(&side.folder, &name);
         }
         if let Some(code) = signals.exit_code() {
             return Err(stopped(side, code));
@@ -180,6 +187,14 @@ impl Run {
                     file("stderr").display()
                 ),
             });
+        }
+        let kept = summaries::keep_one(&side.folder, &name, process);
+        let kept = kept.map_err(|source| Error::Write {
+            path: side.folder.clone(),
+            source,
+        })?;
+        if let Some(remark) = kept {
+            progress.remark(&format!("run {name}{}: {remark}", side.name));
         }
         if number.is_some() && !summary.is_file() {
             return Err(Error::Program {
@@ -293,6 +308,12 @@ impl Progress {
             "run {} of {}: {number}{} ({seconds} s)",
             self.done, self.runs, side.name
         ));
+    }
+
+    /// Says something that stays.
+    fn remark(&self, text: &str) {
+        self.say("");
+        let _ = writeln!(io::stderr(), "{}", printable(text));
     }
 
     fn say(&self, text: &str) {

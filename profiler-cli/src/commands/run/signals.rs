@@ -57,15 +57,19 @@ mod unix {
             }
         }
 
-        /// Runs a program to its end.
-        pub(in super::super) fn run(&self, command: &mut Command) -> Result<ExitStatus, RunError> {
+        /// Runs a program to its end. Returns the id that its process had, and its status.
+        pub(in super::super) fn run(
+            &self,
+            command: &mut Command,
+        ) -> Result<(u32, ExitStatus), RunError> {
             let mut child = command.spawn().map_err(RunError::Start)?;
             self.running.begin(&child);
             // A signal that came before is not passed on by the thread.
             if self.terminated.load(Relaxed) {
                 self.running.terminate();
             }
-            self.running.end(&mut child).map_err(RunError::Wait)
+            let status = self.running.end(&mut child).map_err(RunError::Wait)?;
+            Ok((child.id(), status))
         }
 
         /// Returns the exit status of this program if a signal has asked it to end.
@@ -141,9 +145,13 @@ mod none {
         }
 
         #[allow(clippy::unused_self, reason = "as on Unix")]
-        pub(in super::super) fn run(&self, command: &mut Command) -> Result<ExitStatus, RunError> {
+        pub(in super::super) fn run(
+            &self,
+            command: &mut Command,
+        ) -> Result<(u32, ExitStatus), RunError> {
             let mut child = command.spawn().map_err(RunError::Start)?;
-            child.wait().map_err(RunError::Wait)
+            let status = child.wait().map_err(RunError::Wait)?;
+            Ok((child.id(), status))
         }
 
         #[allow(clippy::unused_self, reason = "as on Unix")]

@@ -1,12 +1,11 @@
 //! All contexts that GPU times have been taken in.
 
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use profiler_cuda_sys::driver::RawContext;
 use profiler_host::diagnostics;
 use profiler_host::process::exit;
-use profiler_host::sync::Lock;
+use profiler_host::sync::{Lock, Locked};
 
 use super::Context;
 use crate::cuda::ffi::EventApi;
@@ -17,7 +16,7 @@ const MAX_CONTEXTS: usize = 256;
 
 static CONTEXTS: Lock<Vec<&'static Context>> = Lock::new(Vec::new());
 
-fn contexts() -> MutexGuard<'static, Vec<&'static Context>> {
+fn contexts() -> Locked<'static, Vec<&'static Context>> {
     CONTEXTS.lock()
 }
 

@@ -1,23 +1,23 @@
 //! Notices a driver library that the program loads after its first measured call.
 //!
-//! Looking for a library that is not loaded searches many folders, so both ways are limited: a call site looks when it
-//! decides, at most once in a millisecond; and call sites and the collector look a few times in the first seconds, at
-//! growing intervals.
+//! Looking for a library that is not loaded searches many folders. So a measured call looks only when its call site decides,
+//! at most once in a millisecond. A thread looks besides, at growing intervals, and ends after a minute. Call sites need not
+//! know of it: who finds the driver starts a new generation of the switch.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread;
 use std::time::Duration;
+
+use profiler_host::background::Background;
 
 use super::library::{DiscoveryReason, find, may_be_found};
 use crate::clock::clock;
-use crate::switch::with_control;
+use crate::own_cost;
 
-/// How often [`poll_discovery`] looks in all.
-const POLLS: u32 = 11;
+static THREAD: Background = Background::new("profiler-search", search, || {});
 
-static POLLED: AtomicU32 = AtomicU32::new(0);
-/// When [`poll_discovery`] looks next, in ticks since the origin.
-static NEXT_POLL: AtomicU64 = AtomicU64::new(0);
-static IS_POLLING: AtomicBool = AtomicBool::new(true);
+/// How often the thread looks: after 1 ms, and each time after twice as long as before. It takes 65 seconds in all.
+const LOOKS: u32 = 16;
 
 /// Looks for a loaded library when a call site decides, unless that was done within the last millisecond.
 #[cold]
@@ -31,41 +31,24 @@ pub(crate) fn scan_loaded() {
     }
 }
 
-/// Returns `true` while measured calls must call [`poll_discovery`].
-pub(crate) fn is_discovering() -> bool {
-    IS_POLLING.load(Relaxed) && may_be_found()
-}
-
-/// Looks for a loaded library if it is time to: 1, 2, 4, 8… ms after the time before, [`POLLS`] times.
-#[cold]
-pub(crate) fn poll_discovery() {
-    let now = clock().since_origin();
-    let due = NEXT_POLL.load(Relaxed);
-    if now < due {
-        return;
-    }
-    let polls = POLLED.load(Relaxed);
-    let next = now + clock().in_ticks(Duration::from_millis(1 << polls.min(20)));
-    // Of several threads that find it due, the one whose exchange succeeds looks.
-    if NEXT_POLL
-        .compare_exchange(due, next, Relaxed, Relaxed)
-        .is_err()
-    {
-        return;
-    }
-    POLLED.store(polls + 1, Relaxed);
-    if find(DiscoveryReason::MeasuredCall).is_none()
-        && polls + 1 >= POLLS
-        && IS_POLLING.swap(false, Relaxed)
-    {
-        // Call sites decide again, and stop polling.
-        with_control(crate::switch::Control::new_generation);
+/// Starts the thread that looks for a library which the program loads later, if there may be one.
+pub(crate) fn begin_search() {
+    // Other builds find nothing, and WebAssembly has no threads.
+    let can_find = cfg!(all(feature = "cuda", not(target_family = "wasm")));
+    if can_find && may_be_found() {
+        THREAD.ensure_started(
+            "a CUDA driver that the program loads after its first measured call is only noticed when a call site is new",
+        );
     }
 }
 
-/// Calls [`poll_discovery`] while it may find a library.
-pub(crate) fn poll_discovery_if_active() {
-    if is_discovering() {
-        poll_discovery();
+fn search() {
+    for look in 0..LOOKS {
+        thread::sleep(Duration::from_millis(1 << look));
+        // A setting may have turned the search off.
+        if !may_be_found() || find(DiscoveryReason::MeasuredCall).is_some() {
+            return;
+        }
+        own_cost::note_background();
     }
 }

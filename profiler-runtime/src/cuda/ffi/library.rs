@@ -125,7 +125,7 @@ pub(crate) fn is_in_use() -> bool {
 }
 
 /// Returns `true` if discovery may still find a driver.
-pub(super) fn may_be_found() -> bool {
+pub(crate) fn may_be_found() -> bool {
     driver().is_none() && !DISCOVERY_FAILED.load(Relaxed) && !is_shut_down()
 }
 
@@ -142,7 +142,9 @@ pub(crate) fn find(reason: DiscoveryReason) -> Option<&'static Driver> {
 /// [`find`] before a driver has been found, or after the process began to exit.
 #[inline(never)]
 fn find_first(reason: DiscoveryReason) -> Option<&'static Driver> {
-    if may_be_found() {
+    // A measured call from within the profiler, whose locks its thread may hold. One that decides has entered it itself.
+    let is_refused = reason == DiscoveryReason::ExplicitRequest && ReentrancyGuard::is_entered();
+    if may_be_found() && !is_refused {
         return discover(reason);
     }
     driver().filter(|_| is_in_use())

@@ -10,6 +10,7 @@ use crate::cuda::{self, Begun, CpuSpan, TaskGpuScope, nvtx};
 use crate::local::callers::CountedCall;
 use crate::local::{self, NoCell, Place};
 use crate::log_record::LogRequest;
+use crate::losses;
 use crate::name;
 use crate::session::{self, EndedScope, RecordEnding};
 use crate::stats::{Ending, StatCell};
@@ -38,11 +39,12 @@ impl FutureState {
             call: CountedCall::NONE,
         };
         let name = decision.id();
-        let cell = match local::cell(name) {
+        let cell = match local::cell_outside(name) {
             Ok(cell) => Some(cell),
             Err(NoCell::Unavailable) => None,
-            // Dropped inside the profiler, where nothing is measured.
+            // Ended inside the profiler, where nothing is measured.
             Err(NoCell::Reentrant) => {
+                losses::count_refused();
                 nvtx::end(progress.range);
                 let gpu = progress.cuda.ok().and_then(TaskGpuScope::into_opened);
                 return gpu.map_or((), cuda::abandon);

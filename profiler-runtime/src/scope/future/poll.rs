@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::thread::panicking;
 
 use profiler_host::diagnostics::catch_own_panic;
+use profiler_host::sync::ReentrancyGuard;
 
 use super::super::builder::ScopeBuilder;
 use super::super::handle::Handle;
@@ -140,7 +141,7 @@ impl<'a> PollGuard<'a> {
     #[cold]
     #[inline(never)]
     fn open_slow(&mut self, decision: SiteDecision) {
-        let cell = local::cell(decision.id());
+        let cell = local::cell_outside(decision.id());
         let is_reentrant = cell.is_err_and(|reason| reason == NoCell::Reentrant);
         self.cell = cell.ok();
         let parent = self.builder.as_ref().map(|builder| &builder.args.parent);
@@ -385,6 +386,10 @@ impl<'a> PollGuard<'a> {
         else {
             return;
         };
+        // The lock of the call tree, which the thread may hold there.
+        if ReentrancyGuard::is_entered() {
+            return;
+        }
         let name = decision.id();
         if is_first && decision.counts_callers() {
             progress.call = local::callers::opened(name, self.serial, self.outer_serial);

@@ -113,7 +113,6 @@ fn other_flags_and_a_first_call_take_the_slow_path() {
     for flag in [
         SiteDecision::EXCLUDED,
         SiteDecision::SYSTEM_CLOCK,
-        SiteDecision::CUDA_PENDING,
         SiteDecision::STEP,
         SiteDecision::THREAD_TIME,
         SiteDecision::CALLERS,

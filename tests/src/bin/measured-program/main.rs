@@ -2,6 +2,9 @@
 //! first argument.
 
 #[cfg(target_os = "linux")]
+#[path = "interrupted.rs"]
+mod interrupted;
+#[cfg(target_os = "linux")]
 #[path = "program_process.rs"]
 mod program_process;
 
@@ -173,6 +176,11 @@ fn main() {
             steps(count);
         }
         "nothing" => {}
+        // Until signal handlers have made so many measured calls.
+        #[cfg(target_os = "linux")]
+        "interrupted" => interrupted::run(count, 100, false),
+        #[cfg(target_os = "linux")]
+        "interrupted-on-a-stream" => interrupted::run(count, 100, true),
         #[cfg(target_os = "linux")]
         other if program_process::run(other, count) => {}
         other => {

@@ -3,6 +3,7 @@
 //! A write raises no signal in the program, waits for a reader for a bounded time, and never goes to a descriptor that the
 //! program has closed and reused.
 
+pub mod folder_lock;
 pub mod new_file;
 mod own_file;
 mod standard;
@@ -29,7 +30,8 @@ pub enum WriteTimeout {
 }
 
 impl WriteTimeout {
-    fn duration(self) -> Duration {
+    /// Returns the bound.
+    pub fn duration(self) -> Duration {
         let (Self::Total(limit) | Self::WithoutProgress(limit)) = self;
         limit
     }

@@ -1,0 +1,168 @@
+//! The file that `PROFILER_SUMMARY` names, which several processes may have been told to write, or several copies of the
+//! profiler in one process.
+//!
+//! A copy keeps the name that it has chosen as long as the file there is the one that it wrote last. Otherwise it takes the
+//! first name whose file nobody has written since the process began: with the rank if there is one, with the process id, and
+//! with numbers. From the choice to the end of the write it holds the lock of the folder, so that two that write at once
+//! choose different names.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use profiler_host::diagnostics;
+use profiler_host::process::output::folder_lock::FolderLock;
+use profiler_host::process::output::{WriteTimeout, new_file};
+use profiler_host::sync::Lock;
+use profiler_report::Summary;
+use profiler_report::internal::{SummaryFormat, write_summary};
+
+use super::process_file::{id_suffix, is_of_this_run, rank_suffix, with_suffix};
+
+/// The file that this copy of the profiler wrote last.
+static LAST: Lock<Option<Written>> = Lock::new(None);
+
+#[derive(Clone, Debug)]
+struct Written {
+    /// The path that the setting names.
+    named: PathBuf,
+    path: PathBuf,
+    identity: Option<Identity>,
+}
+
+/// What tells a file from one that another writer has put in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Identity {
+    modified: Option<SystemTime>,
+    bytes: u64,
+    #[cfg(unix)]
+    inode: (u64, u64),
+}
+
+impl Identity {
+    fn of(path: &Path) -> Option<Self> {
+        #[cfg(unix)]
+        use std::os::unix::fs::MetadataExt;
+
+        let file = fs::metadata(path).ok()?;
+        Some(Self {
+            modified: file.modified().ok(),
+            bytes: file.len(),
+            #[cfg(unix)]
+            inode: (file.dev(), file.ino()),
+        })
+    }
+}
+
+/// Writes a summary to the file that a setting names, or beside it.
+///
+/// # Errors
+///
+/// Returns the system's error if the file cannot be written.
+pub(super) fn write(named: &Path, summary: &Summary, timeout: WriteTimeout) -> io::Result<()> {
+    if !new_file::is_replaced(named) {
+        return write_summary(summary, named, timeout);
+    }
+    let path = {
+        let _alone = FolderLock::of(named, timeout.duration());
+        let last = LAST.lock().clone();
+        let last = last.filter(|last| last.named == named);
+        let path = path(named, last.as_ref());
+        write_summary(summary, &path, timeout)?;
+        *LAST.lock() = Some(Written {
+            named: named.to_owned(),
+            path: path.clone(),
+            identity: Identity::of(&path),
+        });
+        path
+    };
+    let expected = with_suffix(named, endings(named), &rank_suffix().unwrap_or_default());
+    if path != expected {
+        diagnostics::warn_once(&format!(
+            "another process, or another copy of the profiler in this one, has written {} since this process began: the \
+             summary goes to {}",
+            expected.display(),
+            path.display()
+        ));
+    }
+    Ok(())
+}
+
+/// Chooses the path that this copy of the profiler writes to.
+fn path(named: &Path, last: Option<&Written>) -> PathBuf {
+    if let Some(last) = last {
+        let now = Identity::of(&last.path);
+        if now.is_none() || now == last.identity {
+            return last.path.clone();
+        }
+    }
+    let is_others =
+        |path: &PathBuf| is_of_this_run(path) || last.is_some_and(|last| last.path == *path);
+    let rank = rank_suffix().unwrap_or_default();
+    let mut suffix = rank.clone();
+    for number in 1.. {
+        let path = with_suffix(named, endings(named), &suffix);
+        if !is_others(&path) {
+            return path;
+        }
+        suffix = rank.clone() + &id_suffix();
+        if number > 1 {
+            suffix += &format!("_{number}");
+        }
+    }
+    named.to_owned()
+}
+
+/// Returns how many extensions of the name are its format.
+fn endings(path: &Path) -> usize {
+    SummaryFormat::ending(path).matches('.').count()
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+
+    const TIMEOUT: WriteTimeout = WriteTimeout::Total(std::time::Duration::from_secs(60));
+
+    #[test]
+    fn each_copy_of_the_profiler_in_a_process_has_a_name_of_its_own() {
+        // The time when this process began, before the files.
+        crate::clock::clock();
+        let folder = std::env::temp_dir().join(format!("profiler-summary-file{}", id_suffix()));
+        fs::create_dir_all(&folder).unwrap();
+        let named = folder.join("s.pb.gz");
+        let rank = rank_suffix().unwrap_or_default();
+        let name = |suffix: &str| folder.join(format!("s{rank}{suffix}.pb.gz"));
+        let id = id_suffix();
+        for expected in [
+            String::new(),
+            id.clone(),
+            format!("{id}_2"),
+            format!("{id}_3"),
+        ] {
+            // As a copy that has written nothing, beside the files of others.
+            let path = path(&named, None);
+            assert_eq!(path, name(&expected));
+            fs::write(&path, &expected).unwrap();
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_copy_replaces_its_own_file_and_no_other() {
+        crate::clock::clock();
+        let folder = std::env::temp_dir().join(format!("profiler-own-summary{}", id_suffix()));
+        fs::create_dir_all(&folder).unwrap();
+        let named = folder.join("s.json");
+        write(&named, &Summary::default(), TIMEOUT).unwrap();
+        write(&named, &Summary::default(), TIMEOUT).unwrap();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        let own = LAST.lock().clone().unwrap().path;
+        fs::write(&own, "another's").unwrap();
+        write(&named, &Summary::default(), TIMEOUT).unwrap();
+        assert_eq!(fs::read_to_string(&own).unwrap(), "another's");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
