@@ -90,8 +90,8 @@ pub struct Row {
     pub dropped_futures: u64,
     /// Calls that have begun and not ended, recursive ones excluded. They are in no other value. 0 in averages.
     pub open: u64,
-    /// Calls that ended out of order, before a scope inside them or after the one around them: the self time is an
-    /// upper bound. 0 in averages of a window.
+    /// Calls that ended out of order, before a scope inside them or after the one around them, or on another thread, as
+    /// in a coroutine with a stack of its own: the self time is an upper bound. 0 in averages of a window.
     pub out_of_order: u64,
     /// `true` if the calls are too short to be timed individually on the CPU: the mean is correct, single values
     /// (minimum, maximum, percentiles, deviation) are not.

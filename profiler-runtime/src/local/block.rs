@@ -10,6 +10,7 @@ use profiler_host::sync::ring::Producer;
 
 use super::borrowed::Borrowed;
 use super::callers::{self, CallersCell};
+use super::innermost::SERIALS;
 use super::links::Links;
 use super::ranges::{OpenRanges, Ranges};
 use super::slots::Slots;
@@ -18,6 +19,12 @@ use super::thread_times::ThreadTimes;
 use crate::log_record::LogRecord;
 use crate::name;
 use crate::stats::StatCell;
+
+/// Each block has serials of its own, so that a scope that is closed on another thread than its own is told apart. There are
+/// as many ranges as that, each of so many serials. The upper half of all serials is left: no thread runs out of them.
+const RANGES: u64 = 1 << 7;
+const SERIALS_OF_RANGE: u64 = 1 << 40;
+const _: () = assert!(RANGES * SERIALS_OF_RANGE <= SERIALS / 2 + 1);
 
 /// The memory of a thread from its first measured call to its end.
 pub(super) struct Block {
@@ -31,6 +38,9 @@ pub(super) struct Block {
     pub(super) callers: CallersCell,
     pub(super) thread_times: ThreadTimes,
     pub(super) ranges: Ranges,
+    /// The last serial that a thread with this block has used, and the last one before its current thread.
+    pub(super) last_serial: Cell<u64>,
+    pub(super) serial_before: Cell<u64>,
     /// The next block of the free list, while this one is in it.
     next_free: Cell<Option<&'static Self>>,
 }
@@ -81,15 +91,16 @@ impl Block {
         // `Box` would abort the program if there is no memory.
         // SAFETY: the size is not zero.
         let memory = NonNull::new(unsafe { alloc(Layout::new::<Self>()) })?.cast::<Self>();
-        MADE.fetch_add(1, Relaxed);
+        let number = MADE.fetch_add(1, Relaxed) as u64;
         // SAFETY: the memory has the layout of a block, is used by nothing else, and is never freed.
         unsafe {
-            memory.write(Self::new());
+            memory.write(Self::new(number % RANGES * SERIALS_OF_RANGE));
             Some(memory.as_ref())
         }
     }
 
-    fn new() -> Self {
+    /// Returns a block whose thread uses the serials after this one.
+    fn new(last_serial: u64) -> Self {
         Self {
             slots: Slots::new(),
             borrowed: Borrowed::default(),
@@ -99,6 +110,8 @@ impl Block {
             callers: RefCell::new(None),
             thread_times: RefCell::new(Vec::new()),
             ranges: Ranges::default(),
+            last_serial: Cell::new(last_serial),
+            serial_before: Cell::new(last_serial),
             next_free: Cell::new(None),
         }
     }

@@ -1,12 +1,15 @@
 //! Per-thread state: the open scopes of each thread and its statistics cells.
 //!
+//! Blocks have serials of their own, so a scope that is closed on another thread, as a coroutine that has moved does, is
+//! never the innermost one there, and the slow path finds out: see [`is_own`].
+//!
 //! [`ThreadState`] is static thread-local storage. Every thread of the program pays for it, measured or not, so it is a
 //! few words. It needs no destructor, so that an access checks nothing. The rest is a [`Block`] on the heap, which the
 //! thread's first measured call acquires and which other threads use again.
 //!
 //! # Open scopes
 //!
-//! There is no stack in memory. Each scope gets a serial number, counted up on its thread from 1. Opening a scope
+//! There is no stack in memory. Each scope gets a serial number, counted up on its thread. Opening a scope
 //! replaces `innermost` and `child_ticks`; the guard keeps the old values and restores them when it closes. A guard
 //! whose serial is not `innermost` when it closes was dropped out of order. If its serial is smaller, younger guards are
 //! still held (or leaked with `mem::forget`): the guard closes around them. If its serial is larger, the guard outlived
@@ -160,6 +163,9 @@ impl ThreadState {
         }
         self.block.set(Some(block));
         self.clock_cost.set(clock::cost());
+        block.serial_before.set(block.last_serial.get());
+        let last = self.last_serial.get().max(block.last_serial.get());
+        self.last_serial.set(last);
         self.next_sweep.set(self.last_serial.get() + SWEEP_EVERY);
         self.follow_innermost();
         Some(block)
@@ -175,10 +181,23 @@ fn release() {
         state.slots.set(&[]);
         state.innermost.set(Innermost::ENDED);
         if let Some(block) = state.block.take() {
+            block.last_serial.set(state.last_serial.get());
             block.retire_cells();
             block::recycle(block);
         }
     });
+}
+
+/// Returns `true` if the scope with this serial was opened on this thread, which has not ended.
+pub(crate) fn is_own(serial: u64) -> bool {
+    let is_own = |state: &ThreadState| {
+        let before = state
+            .block
+            .get()
+            .map_or(0, |block| block.serial_before.get());
+        serial > before && serial <= state.last_serial.get()
+    };
+    with_state(is_own).unwrap_or(true)
 }
 
 /// Returns `true` if the thread's cells have been released.

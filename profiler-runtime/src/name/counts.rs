@@ -18,7 +18,7 @@
 //!
 //! The lock orders the writes of a cell's previous thread before those of its next one.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use profiler_host::sync::{Lock, Locked, ReentrancyGuard, prefetch};
 
@@ -45,6 +45,9 @@ struct Shared {
     folded: Totals,
     live: Vec<CellRef>,
     kept: Vec<CellRef>,
+    /// Scopes that were closed on other threads, and are open in the cells of their own: the cell, and the serial. Their
+    /// threads find out when they close a scope of the name inside.
+    moved: Vec<(CellRef, u64)>,
     /// `true` if a thread has borrowed a cell.
     has_lent: bool,
     /// `true` if `live` must be filled from the pool's list of all cells before it is used.
@@ -57,6 +60,7 @@ impl Shared {
             folded: Totals::new(),
             live: Vec::new(),
             kept: Vec::new(),
+            moved: Vec::new(),
             has_lent: false,
             must_find_cells: false,
         }
@@ -71,6 +75,48 @@ impl Shared {
         }
     }
 
+    /// Makes a cell of the calling thread forget the scopes that are open in it and that other threads have closed. Returns
+    /// `true` if one of them was the outermost one.
+    fn settle_moved(&mut self, cell: &StatCell) -> bool {
+        let mut had_one = false;
+        for (_, serial) in self
+            .moved
+            .extract_if(.., |(of, _)| std::ptr::eq(of.0, cell))
+        {
+            MOVED.fetch_sub(1, Relaxed);
+            self.folded.closed_elsewhere = self.folded.closed_elsewhere.saturating_sub(1);
+            if cell.leave(serial) {
+                had_one = true;
+            } else {
+                cell.forget_presumed_leaked();
+            }
+        }
+        had_one
+    }
+
+    /// Notes that a scope of another thread has closed, which was opened in this cell.
+    fn close_elsewhere(&mut self, opened_in: &'static StatCell, serial: u64) {
+        let of_cell = |moved: &&(CellRef, u64)| std::ptr::eq(moved.0.0, opened_in);
+        let is_outermost = opened_in.outermost() == serial;
+        if !is_outermost {
+            // Its thread has ended, or it was presumed leaked; else it is inside of another one of its name, and is not
+            // among the open ones.
+            if self.folded.open > 0 {
+                self.folded.open -= 1;
+                return;
+            }
+            let known = self.moved.iter().filter(of_cell).count() as u64;
+            if known >= opened_in.open_scopes() {
+                return;
+            }
+        }
+        self.folded.closed_elsewhere += 1;
+        if self.moved.try_reserve(1).is_ok() {
+            self.moved.push((CellRef(opened_in), serial));
+            MOVED.fetch_add(1, Relaxed);
+        }
+    }
+
     /// Makes a cell one of this name. Returns `false` if there is no memory.
     fn add_live(&mut self, id: u32, cell: &'static StatCell) -> bool {
         let has_room = self.live.try_reserve(1).is_ok();
@@ -81,6 +127,9 @@ impl Shared {
         has_room
     }
 }
+
+/// The number of all names' `moved`, so that threads need not look.
+static MOVED: AtomicUsize = AtomicUsize::new(0);
 
 struct CellRef(&'static StatCell);
 
@@ -168,6 +217,7 @@ impl Name {
         if let Some(left) = cell.until_logged.get().checked_sub(1) {
             self.sampling.take_over(every, left);
         }
+        counts.settle_moved(cell);
         let is_open = cell.is_open();
         // From the end, where one is that was lent.
         if let Some(place) = counts
@@ -193,10 +243,22 @@ impl Name {
 
     /// Counts a call that was open when its thread ended, and is closed now.
     pub(crate) fn count_after_thread_end(&self, count: impl FnOnce(&StatCell)) {
-        self.count_folded(count, |folded| folded.open = folded.open.saturating_sub(1));
+        self.count_folded(count, |counts| {
+            counts.folded.open = counts.folded.open.saturating_sub(1);
+        });
     }
 
-    fn count_folded(&self, count: impl FnOnce(&StatCell), then: impl FnOnce(&mut Totals)) {
+    /// Counts a call that was opened on another thread, in a cell of that thread. Nothing is written to the cell.
+    pub(crate) fn count_elsewhere(
+        &self,
+        opened_in: &'static StatCell,
+        serial: u64,
+        count: impl FnOnce(&StatCell),
+    ) {
+        self.count_folded(count, |counts| counts.close_elsewhere(opened_in, serial));
+    }
+
+    fn count_folded(&self, count: impl FnOnce(&StatCell), then: impl FnOnce(&mut Shared)) {
         // Keep a measured allocator from counting, which would take the same lock again.
         let Some(_reentrancy) = ReentrancyGuard::try_enter() else {
             return losses::count_refused();
@@ -204,7 +266,7 @@ impl Name {
         let cell = StatCell::new();
         count(&cell);
         let mut counts = self.counts();
-        then(&mut counts.folded);
+        then(&mut counts);
         if counts.folded.buckets.reserve() {
             cell.drain_into(&mut counts.folded);
         } else {
@@ -240,6 +302,24 @@ pub(crate) fn maintain(cell: &StatCell) -> bool {
         cell.maintain(&mut name.counts().folded);
     }
     true
+}
+
+/// Makes a cell of the calling thread forget the scopes that are open in it and that other threads have closed. Returns
+/// `true` if one of them was the outermost one.
+#[inline(always)]
+pub(crate) fn settle_moved(cell: &StatCell) -> bool {
+    MOVED.load(Relaxed) != 0 && settle_moved_of(cell)
+}
+
+#[cold]
+#[inline(never)]
+fn settle_moved_of(cell: &StatCell) -> bool {
+    let Some(_reentrancy) = ReentrancyGuard::try_enter() else {
+        return false;
+    };
+    #[allow(clippy::cast_possible_truncation, reason = "the id of a name")]
+    let name = super::by_id(cell.id.get() as u32);
+    name.is_some_and(|name| name.counts().settle_moved(cell))
 }
 
 #[cfg(test)]

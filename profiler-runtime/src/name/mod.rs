@@ -19,7 +19,7 @@ use counts::Counts;
 use time_source::AtomicTimeSource;
 
 pub(crate) use circuit_breaker::CircuitBreaker;
-pub(crate) use counts::maintain;
+pub(crate) use counts::{maintain, settle_moved};
 pub use location::SourceLocation;
 pub(crate) use profiler_report::internal::{Buffer, MAX_LENGTH, truncate, truncate_into};
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]

@@ -141,7 +141,7 @@ pub(crate) fn end_part(open: &OpenScope) -> Option<super::Part> {
 #[cold]
 #[inline(never)]
 pub(super) fn end_recursive(cell: &'static StatCell, elapsed: i64, own: i64) -> bool {
-    let outermost = cell.leave_presumed_leaked();
+    let outermost = name::settle_moved(cell) || cell.leave_presumed_leaked();
     if cell.count(elapsed, own, outermost) {
         maintain(cell);
     }
@@ -205,6 +205,9 @@ impl OpenScope {
             } else if local::has_ended() {
                 self.count_after_thread_end(elapsed, panicked);
                 (true, elapsed)
+            } else if !local::is_own(self.serial()) {
+                self.count_elsewhere(elapsed, panicked);
+                (true, elapsed)
             } else {
                 shared = self.close_shared(end);
                 self.close_attached(elapsed, panicked)
@@ -264,6 +267,7 @@ impl OpenScope {
                 own = self.own_ticks(state, elapsed);
                 self.restore_outer(state, elapsed);
                 let outermost = self.cell.leave(serial)
+                    || name::settle_moved(self.cell)
                     || !self.has(Flags::PART) && self.cell.leave_presumed_leaked();
                 self.count_call(elapsed, own, outermost)
             }
@@ -271,6 +275,7 @@ impl OpenScope {
                 // Dropped out of order: before a younger guard, or after an older one. The elapsed time is exact. The
                 // time of the children is not known, so all of it counts as the scope's own.
                 self.cell.count_disordered();
+                name::settle_moved(self.cell);
                 // Restore the outer scope if only younger scopes are open inside. A guard that was opened before the
                 // current poll must not restore: the end of the poll does.
                 if serial < innermost.serial() && serial > state.innermost_poll.get() {
@@ -333,9 +338,20 @@ impl OpenScope {
         }
     }
 
+    /// Counts a scope that a coroutine opened on another thread. The cell is that thread's.
+    fn count_elsewhere(&self, elapsed: i64, panicked: bool) {
+        if let Some(name) = name::by_id(self.id()) {
+            name.count_elsewhere(self.cell, self.serial(), |cell| {
+                cell.count_disordered();
+                count_alone(cell, elapsed, panicked);
+            });
+        }
+    }
+
     /// Returns the cell if this thread may write to it.
     pub(super) fn writable_cell(&self) -> Option<&'static StatCell> {
-        (!self.has(Flags::DETACHED) && !local::has_ended()).then_some(self.cell)
+        let is_writable = !self.has(Flags::DETACHED) && !local::has_ended();
+        (is_writable && local::is_own(self.serial())).then_some(self.cell)
     }
 
     /// Passes a closed scope on: to the GPU's resolver if it has a GPU time, else to the collector if it is logged; to the

@@ -107,6 +107,122 @@ fn recursive_calls_count_once_in_the_total() {
     assert_eq!((name.total, name.own, name.recursive_total), (10, 10, 7));
 }
 
+/// Takes a guard to another thread, as a coroutine does that is resumed there.
+struct Moved(Scope);
+
+// SAFETY: it is a guard of a coroutine's stack: what it must not do on another thread is what the tests are about.
+unsafe impl Send for Moved {}
+
+#[test]
+fn scopes_that_close_in_any_order_are_all_counted_and_none_stays_open() {
+    let mut state = 1_u64;
+    let mut random = move |below: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as usize % below
+    };
+    for round in 0..200 {
+        let text = |name: &str| format!("scope: any order {round} {name}");
+        let names = ["a", "b"].map(|name| self::name(&text(name)));
+        let choices: Vec<(usize, usize)> = (0..60).map(|_| (random(3), random(60))).collect();
+        let made = thread::spawn(move || {
+            let mut open_scopes: Vec<Scope> = Vec::new();
+            let mut made = [0; 2];
+            for (choice, place) in choices {
+                if choice < 2 && open_scopes.len() < 16 {
+                    open_scopes.push(open(names[choice]));
+                    made[choice] += 1;
+                } else if !open_scopes.is_empty() {
+                    drop(open_scopes.swap_remove(place % open_scopes.len()));
+                }
+            }
+            // In no order but that of the vector.
+            drop(open_scopes);
+            made
+        });
+        let made = made.join().expect("does not panic");
+        for (name, made) in names.into_iter().zip(made) {
+            let totals = name.totals();
+            assert_eq!((totals.calls(), totals.open()), (made, 0), "{round}");
+        }
+    }
+}
+
+#[test]
+fn scopes_that_close_on_another_thread_are_counted_and_none_stays_open() {
+    const TIMES: u64 = 30;
+
+    let name = name("scope: moved");
+    let (sender, receiver) = std::sync::mpsc::channel::<Moved>();
+    let other = thread::spawn(move || {
+        // Its own scopes are its innermost ones, with as many serials.
+        for Moved(guard) in receiver {
+            let own = open(name);
+            drop(guard);
+            drop(own);
+            assert_eq!(local::innermost(), Innermost::NONE);
+        }
+    });
+    let [on_this] = counted(["scope: moved"], move |[name]| {
+        for round in 0..TIMES {
+            let around = (round % 3 == 0).then(|| open(name));
+            sender.send(Moved(open(name))).expect("it listens");
+            drop(around);
+            drop(open(name));
+        }
+        drop(sender);
+        other.join().expect("does not panic");
+        // What it opens from now on is not inside of what has moved.
+        let before = name.totals();
+        drop(open(name));
+        drop(open(name));
+        let after = name.totals();
+        assert_eq!(after.primitive_calls() - before.primitive_calls(), 2);
+        assert_eq!(after.open(), 0);
+    });
+    assert_eq!(on_this.calls(), 3 * TIMES + TIMES / 3 + 2);
+    assert_eq!(on_this.open(), 0);
+    assert!(on_this.out_of_order >= TIMES, "a note says so");
+}
+
+#[test]
+fn scopes_that_were_closed_elsewhere_hide_none_that_are_open() {
+    let [name] = counted(["scope: closed elsewhere"], |[name]| {
+        // The second one is inside of the first, as far as this thread knows.
+        let guards = [Moved(open(name)), Moved(open(name))];
+        let close = move || {
+            for Moved(guard) in guards {
+                drop(guard);
+            }
+        };
+        thread::spawn(close).join().expect("does not panic");
+        assert_eq!(name.totals().open(), 0);
+        let stays = thread::spawn(move || Moved(open(name)));
+        let Moved(stays) = stays.join().expect("does not panic");
+        assert_eq!(name.totals().open(), 1);
+        drop(stays);
+    });
+    assert_eq!((name.calls(), name.open()), (3, 0));
+}
+
+#[test]
+fn a_scope_whose_thread_has_ended_closes_on_another_one() {
+    let name = name("scope: of an ended thread");
+    let Moved(guard) = thread::spawn(move || Moved(open(name)))
+        .join()
+        .expect("does not panic");
+    assert_eq!(name.totals().open(), 1);
+    drop(guard);
+    // The next one may have the memory of the first.
+    thread::spawn(move || drop(open(name)))
+        .join()
+        .expect("does not panic");
+    let totals = name.totals();
+    assert_eq!((totals.calls(), totals.open()), (2, 0));
+    assert_eq!(totals.recursive_calls, 0);
+}
+
 #[test]
 fn both_scopes_count_if_the_outer_guard_is_dropped_first() {
     let [outer, inner, next] = timed(

@@ -80,6 +80,12 @@ impl Delivery {
         self.queue.push(complete);
     }
 
+    /// Returns how many windows wait for the handlers' thread, and how many records.
+    #[cfg(test)]
+    pub(super) fn queued(&self) -> (u64, usize) {
+        self.queue.waiting()
+    }
+
     /// Announces that no further window will be queued.
     pub(super) fn finish(&self) {
         self.queue.finish();

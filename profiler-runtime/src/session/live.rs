@@ -14,7 +14,7 @@ use profiler_host::sync::{Lock, Locked};
 use super::deferred_notices::DeferredNotices;
 use super::delivery::Delivery;
 use super::handler::Handler;
-use super::registry::{WindowRegistry, registry};
+use super::registry::{MAX_WINDOWS, WindowRegistry, registry};
 use super::ring::Lost;
 use super::transition::{Effect, effects_of};
 use super::window::{StepRecord, WindowClose, WindowSpec};
@@ -54,6 +54,8 @@ struct SessionState {
     /// The id of the open window.
     open: Option<u64>,
     cycle: u64,
+    /// Windows that were not opened since the last one was.
+    skipped: u64,
     steps: Vec<StepRecord>,
     metadata: Vec<(String, String)>,
     /// The activities as last toggled.
@@ -68,6 +70,7 @@ impl SessionState {
             began: now(),
             open: None,
             cycle: 0,
+            skipped: 0,
             steps: Vec::new(),
             metadata: Vec::new(),
             toggled: options,
@@ -226,8 +229,14 @@ impl Session {
             self.note_step(&mut state);
         }
         self.apply_transition(&mut state, None, &mut notices);
-        let steps = state.step;
+        let (steps, skipped) = (state.step, state.skipped);
         drop(state);
+        if skipped > 0 {
+            notices.add(&format!(
+                "the last {skipped} windows of a session were not recorded, since {MAX_WINDOWS} waited to be put together: \
+                 record fewer windows, or longer ones"
+            ));
+        }
         if steps == 0 {
             self.warn_of_no_step(&mut notices);
         }
@@ -325,8 +334,8 @@ impl Session {
         state.action = next.unwrap_or_default();
     }
 
-    /// Opens a window. If it follows another one, that one closes with the same reading of the clock, so that every
-    /// recorded scope belongs to one of them.
+    /// Opens a window, unless too many of the session wait already. If it follows another one, that one closes with the
+    /// same reading of the clock, so that every recorded scope belongs to one of them.
     fn open(&self, state: &mut SessionState, closes: Closes) {
         let _busy = ReentrancyGuard::try_enter();
         let closing = (closes == Closes::Previous).then(|| self.closing(state, false));
@@ -338,10 +347,19 @@ impl Session {
         if let Some(closing) = closing {
             Self::close_at(&mut registry, state, closing, opened, lost);
         }
+        let cycle = state.cycle;
+        state.cycle += 1;
+        state.began = opened;
+        if registry.windows_of(self.id) >= MAX_WINDOWS {
+            state.skipped += 1;
+            return;
+        }
+        let is_first = !registry.has_windows();
         let spec = WindowSpec {
             id: 0,
             session: self.id,
-            cycle: state.cycle,
+            cycle,
+            skipped: std::mem::take(&mut state.skipped),
             capacity: self.capacity,
             options: self.options,
             opened,
@@ -356,9 +374,9 @@ impl Session {
         state.open = Some(registry.add(&self.delivery, spec));
         drop(registry);
         cuda::nvml::window_opened(opened);
-        state.cycle += 1;
-        state.began = opened;
-        window_sorter::wake();
+        if is_first {
+            window_sorter::wake();
+        }
     }
 
     fn close(&self, state: &mut SessionState, is_cut: bool) {
@@ -367,8 +385,6 @@ impl Session {
         let mut registry = registry();
         let closed = now();
         Self::close_at(&mut registry, state, closing, closed, ring::lost());
-        drop(registry);
-        window_sorter::wake();
     }
 
     fn closing(&self, state: &mut SessionState, is_cut: bool) -> WindowClose {
@@ -393,11 +409,17 @@ impl Session {
         lost: Lost,
     ) {
         let open = state.open.take();
-        if let Some(entry) = open.and_then(|id| registry.get(id)) {
-            entry.spec.closed = Some(closed);
-            entry.spec.lost_after = lost;
-            entry.spec.closing_sample = cuda::nvml::window_closed(closed);
-            entry.closing = Some(closing);
+        let Some(id) = open else { return };
+        if let Some(window) = registry.get(id) {
+            window.spec.closed = Some(closed);
+            window.spec.lost_after = lost;
+            window.spec.closing_sample = cuda::nvml::window_closed(closed);
+        }
+        // Its thread looks every millisecond while windows wait, so that many short ones do not keep it busy.
+        let is_first = !registry.has_waiting();
+        registry.close(id, closing);
+        if is_first {
+            window_sorter::wake();
         }
     }
 
@@ -405,7 +427,7 @@ impl Session {
         let _busy = ReentrancyGuard::try_enter();
         state.steps.clear();
         if let Some(id) = state.open.take() {
-            registry().remove(id);
+            registry().discard(id);
         }
     }
 
@@ -518,7 +540,7 @@ mod tests {
             handlers: Vec::new(),
             is_environment: false,
         });
-        let mut windows = Vec::new();
+        let mut windows = 0;
         let stop = AtomicBool::new(false);
         thread::scope(|threads| {
             threads.spawn(|| {
@@ -529,20 +551,24 @@ mod tests {
             let mut state = session.state();
             session.open(&mut state, Closes::Nothing);
             let begun = ring::lost();
-            while windows.len() < 100 || ring::lost() == begun {
-                windows.extend(state.open);
+            while windows < 100 || ring::lost() == begun {
+                windows += usize::from(state.open.is_some());
                 session.open(&mut state, Closes::Previous);
             }
             stop.store(true, Relaxed);
         });
-        let mut registry = registry();
-        let removed = windows.iter().filter_map(|id| registry.remove(*id));
-        let lost: Vec<_> = removed
-            .map(|window| (window.spec.lost_before, window.spec.lost_after))
-            .collect();
-        drop(registry);
         Session::discard(&mut session.state());
-        assert_eq!(lost.len(), windows.len());
+        let closed = registry().take_closed(|_| ());
+        let of_session = closed
+            .iter()
+            .filter(|window| window.spec.session == session.id);
+        let lost: Vec<_> = of_session
+            .map(|window| {
+                registry().delivered(session.id);
+                (window.spec.lost_before, window.spec.lost_after)
+            })
+            .collect();
+        assert_eq!(lost.len(), windows);
         for window in lost.windows(2) {
             assert_eq!(window[0].1, window[1].0);
         }

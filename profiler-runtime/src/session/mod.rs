@@ -36,6 +36,7 @@ mod transition;
 mod window;
 mod window_builder;
 mod window_sorter;
+mod windows;
 mod work;
 mod work_builder;
 mod work_check;

@@ -72,7 +72,7 @@ pub(crate) struct Meta {
     pub(crate) metadata: Vec<(String, String)>,
 }
 
-/// Scopes that are missing from a window, by reason; all zero for a complete one.
+/// Scopes that are missing from a window, by reason, and windows that are missing before it; all zero if nothing is.
 ///
 /// # Examples
 ///
@@ -102,6 +102,9 @@ pub struct Truncation {
     pub late: u64,
     /// Scopes that could not be stored for lack of memory.
     pub no_memory: u64,
+    /// Windows that were not recorded between this one and the one before, since 16,384 of the session waited to be put
+    /// together. How many scopes they would have is not known.
+    pub skipped_windows: u64,
 }
 
 impl Truncation {
@@ -118,12 +121,12 @@ impl Truncation {
     /// ```
     /// use profiler_runtime::session::Truncation;
     ///
-    /// for (scopes, reason) in Truncation::default().counted() {
-    ///     assert_eq!(scopes, 0, "{scopes} {reason}");
+    /// for (count, reason) in Truncation::default().counted() {
+    ///     assert_eq!(count, 0, "{count} {reason}");
     /// }
     /// ```
     #[must_use]
-    pub fn counted(&self) -> [(u64, &'static str); 6] {
+    pub fn counted(&self) -> [(u64, &'static str); 7] {
         let Self {
             over_capacity,
             ring_full,
@@ -132,6 +135,7 @@ impl Truncation {
             handler_behind,
             late,
             no_memory,
+            skipped_windows,
         } = *self;
         [
             (
@@ -157,6 +161,11 @@ impl Truncation {
             (
                 no_memory,
                 "scopes were lost for lack of memory: lower the capacity of windows, or record fewer steps",
+            ),
+            (
+                skipped_windows,
+                "windows before this one were not recorded, since thousands waited to be put together: record fewer \
+                 windows, or longer ones",
             ),
         ]
     }

@@ -18,6 +18,8 @@ pub(super) struct WindowSpec {
     pub(super) id: u64,
     pub(super) session: u64,
     pub(super) cycle: u64,
+    /// Windows of the session that were not recorded, between this one and the one before.
+    pub(super) skipped: u64,
     pub(super) capacity: usize,
     pub(super) options: SessionOptions,
     /// Ticks of the clock.

@@ -42,6 +42,11 @@ impl WindowBuilder {
         self.scopes.len()
     }
 
+    /// Returns the number of all records.
+    pub(super) fn records(&self) -> usize {
+        self.scopes.len() + self.gpu.len() + self.replays.len() + self.work.records()
+    }
+
     /// Returns `true` if the window has scopes whose GPU times may not have been read.
     pub(super) fn has_cuda(&self) -> bool {
         self.scopes.iter().any(|scope| scope.cuda != 0)
@@ -231,6 +236,7 @@ impl WindowBuilder {
                     handler_behind: self.handler_behind,
                     late: self.late,
                     no_memory: self.no_memory + lost.no_memory,
+                    skipped_windows: spec.skipped,
                 },
                 no_cuda_reason,
                 metadata: closing.metadata,

@@ -3,7 +3,6 @@
 //! A window is complete when all scopes that ended before it closed have arrived, the GPU time of each of them has been
 //! read, and the sample at its end was taken. No thread waits for the device.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -16,9 +15,10 @@ use super::delivery::Delivery;
 use super::late::LateScopes;
 use super::queue::CompleteWindow;
 use super::record::{ScopeRecord, ThreadInfo};
-use super::registry::{RegisteredWindow, registry};
+use super::registry::{ClosedWindow, registry};
 use super::window::WindowSpec;
 use super::window_builder::WindowBuilder;
+use super::windows::{FilledWindow, WindowState, Windows};
 use super::work_joiner::WorkJoiner;
 use super::{kernels, recording, ring};
 use crate::clock::{clock, now};
@@ -44,8 +44,10 @@ const WORK_PATIENCE: Duration = Duration::from_millis(500);
 const WORK_LIMIT: Duration = Duration::from_secs(2);
 /// How long a window waits for a sample on a machine that is busy. It does not wait for a call of NVML that hangs.
 const SAMPLE_LIMIT: Duration = WORK_LIMIT;
-/// Closed windows of one session that may wait for the device.
+/// Closed windows of one session that may wait for the device: beyond that, one is delivered in each round.
 const MAX_WAITING: usize = 4;
+/// The same for windows that close faster than there are rounds: all beyond that are delivered.
+const MAX_SHORT_WAITING: usize = 1024;
 
 pub(super) fn ensure_started() -> std::io::Result<()> {
     THREAD.start()
@@ -84,7 +86,7 @@ fn run() {
 
 #[derive(Default)]
 struct WindowSorter {
-    builders: HashMap<u64, WindowBuilder>,
+    windows: Windows,
     batch: Vec<ScopeRecord>,
     /// The threads that the scopes in `batch` come from.
     threads: Vec<Arc<ThreadInfo>>,
@@ -96,14 +98,14 @@ impl Drop for WindowSorter {
     /// After a panic, counts the scopes that are lost with this value. Windows that were not delivered are filled from
     /// the start again.
     fn drop(&mut self) {
-        let filled: usize = self.builders.values().map(WindowBuilder::len).sum();
+        let filled: usize = self.windows.all().map(|window| window.builder.len()).sum();
         let lost = (self.batch.len() + filled) as u64;
         let mut registry = registry();
         ring::lose(lost);
+        registry.put_back(self.windows.take_closed());
         // A closed window has read the counts already: add to its copy.
-        let entries = registry.entries.iter_mut();
-        for entry in entries.filter(|entry| entry.closing.is_some()) {
-            entry.spec.lost_after.ring_full += lost;
+        for window in registry.closed_mut() {
+            window.spec.lost_after.ring_full += lost;
         }
     }
 }
@@ -120,41 +122,35 @@ impl WindowSorter {
         let work = cuda::take_work();
         ring::drain(|thread, scope| self.buffer(thread, scope));
         // Read the registry after the rings: the window of every scope taken is registered by now.
-        let specs = specs();
-        self.sort(&specs);
-        self.work.sort(work, &specs, &mut self.builders);
+        self.windows.update();
+        self.sort();
+        self.work.sort(work, &mut self.windows);
         if !flushed.is_final() {
             self.work.read(&gpu);
         }
-        let recent = begun.saturating_sub(clock().in_ticks(SETTLED));
-        for spec in &specs {
-            let builder = self.builders.entry(spec.id).or_default();
-            let times = gpu.iter().filter(|gpu| !gpu.is_replay);
-            times.for_each(|gpu| builder.add_gpu(spec, gpu));
-            builder.discard_unrelated_gpu(spec, recent);
-        }
-        let replays = gpu.iter().filter(|gpu| gpu.is_replay);
-        replays.for_each(|replay| self.add_replay(&specs, replay));
-        let is_waiting = self.complete(&specs, begun, &read, flushed);
-        self.builders
-            .retain(|id, _| specs.iter().any(|spec| spec.id == *id));
+        self.sort_gpu(&gpu, begun);
+        self.complete(begun, &read, flushed);
         for session in release_ended() {
             self.late.end(session);
             self.work.end(session);
         }
         // Records of a session may come after its last window, until CUPTI has no more.
         let awaits_late = self.work.settle_ended(flushed.is_final());
-        if is_waiting {
-            Some(SHORT)
-        } else {
-            let is_recording = recording::is_recording();
-            if is_recording {
-                kernels::repeat();
-            } else if !awaits_late {
-                self.free();
-            }
-            (is_recording || awaits_late).then_some(LONG)
+        // Who opens or closes a window wakes this thread only if the registry has no other.
+        let (has_windows, has_waiting) = {
+            let registry = registry();
+            (registry.has_windows(), registry.has_waiting())
+        };
+        if has_waiting {
+            return Some(SHORT);
         }
+        let is_recording = recording::is_recording();
+        if is_recording {
+            kernels::repeat();
+        } else if !awaits_late && !has_windows {
+            self.free();
+        }
+        (is_recording || has_windows || awaits_late).then_some(LONG)
     }
 
     /// Frees the memory of the last burst, while nothing is recorded.
@@ -162,20 +158,32 @@ impl WindowSorter {
         (self.batch, self.threads) = (Vec::new(), Vec::new());
         // A session may have stopped since this round took the windows. Its window, which was open then, still waits for
         // the records of its launches.
-        if self.builders.is_empty() {
+        if self.windows.sessions.is_empty() {
             self.work.free();
         }
     }
 
-    /// Adds a replay to the first window of each session that the device may not have passed: a replay is noticed some
-    /// time after its launch.
-    fn add_replay(&mut self, specs: &[WindowSpec], replay: &GpuRecord) {
-        let mut sessions = Vec::new();
-        for spec in specs.iter().filter(|spec| spec.opened <= replay.cpu_end) {
-            if !sessions.contains(&spec.session) {
-                sessions.push(spec.session);
-                let builder = self.builders.entry(spec.id).or_default();
-                builder.add_replay(spec, replay);
+    /// Sorts GPU times into windows. `begun` is when the round began.
+    fn sort_gpu(&mut self, gpu: &[GpuRecord], begun: u64) {
+        for time in gpu.iter().filter(|gpu| !gpu.is_replay) {
+            self.windows
+                .around_end(time.cpu_end, |spec, builder| builder.add_gpu(spec, time));
+        }
+        if !gpu.is_empty() {
+            let recent = begun.saturating_sub(clock().in_ticks(SETTLED));
+            for window in self.windows.all_mut() {
+                let (spec, builder) = window.parts();
+                builder.discard_unrelated_gpu(spec, recent);
+            }
+        }
+        // A replay is noticed some time after its launch: it belongs to the first window of each session that the device
+        // may not have passed.
+        for replay in gpu.iter().filter(|gpu| gpu.is_replay) {
+            for window in self.windows.oldest() {
+                let (spec, builder) = window.parts();
+                if spec.opened <= replay.cpu_end {
+                    builder.add_replay(spec, replay);
+                }
             }
         }
     }
@@ -185,7 +193,8 @@ impl WindowSorter {
     fn buffer(&mut self, thread: &Arc<ThreadInfo>, mut scope: ScopeRecord) {
         let has_room = self.batch.try_reserve(1).is_ok();
         if !has_room {
-            self.sort(&specs());
+            self.windows.update();
+            self.sort();
         }
         let threads = &mut self.threads;
         if !threads.last().is_some_and(|last| Arc::ptr_eq(last, thread)) {
@@ -196,188 +205,176 @@ impl WindowSorter {
             self.batch.push(scope);
         } else {
             let scopes = [scope];
-            sort_into(
-                &mut self.builders,
-                &self.threads,
-                &mut self.late,
-                &specs(),
-                &scopes,
-            );
+            sort_into(&mut self.windows, &self.threads, &mut self.late, &scopes);
         }
     }
 
     /// Sorts the buffered scopes into windows.
-    fn sort(&mut self, specs: &[WindowSpec]) {
+    fn sort(&mut self) {
         let Self {
-            builders,
+            windows,
             batch,
             threads,
             late,
             work: _,
         } = self;
         // Clear the batch only after sorting: the destructor counts it after a panic.
-        sort_into(builders, threads, late, specs, batch);
+        sort_into(windows, threads, late, batch);
         batch.clear();
         threads.clear();
     }
 
-    /// Delivers complete windows, those of each session in the order in which they opened. Returns `true` if some window is not complete.
-    fn complete(
+    /// Delivers complete windows, those of each session in the order in which they opened.
+    fn complete(&mut self, begun: u64, read: &ReadSoFar, flushed: Flushed) {
+        let grace = clock().in_ticks(GRACE);
+        for place in 0..self.windows.sessions.len() {
+            while self.is_complete(place, begun, read, flushed) {
+                self.deliver(place);
+            }
+            // If too many windows wait, the oldest is delivered without its missing GPU times.
+            let windows = &self.windows.sessions[place].windows;
+            let has_come = |window: &FilledWindow| {
+                let closed = window.spec().closed;
+                closed.is_some_and(|closed| begun >= closed + grace)
+            };
+            let waiting = windows.partition_point(has_come);
+            let surplus = waiting.saturating_sub(MAX_SHORT_WAITING);
+            for _ in 0..surplus.max(usize::from(waiting > MAX_WAITING)) {
+                self.deliver(place);
+            }
+        }
+    }
+
+    /// Returns `true` if the oldest window of the session at this place is closed and has all its records.
+    fn is_complete(
         &mut self,
-        specs: &[WindowSpec],
+        place: usize,
         begun: u64,
         read: &ReadSoFar,
         flushed: Flushed,
     ) -> bool {
         let grace = clock().in_ticks(GRACE);
-        let mut blocked: Vec<(u64, usize)> = Vec::new();
-        for spec in specs {
-            let Some(closed) = spec.closed else { continue };
-            let session = spec.session;
-            // Windows of one session are delivered in order.
-            let behind = blocked.iter().position(|(known, _)| *known == session);
-            let has_come = begun >= closed + grace;
-            let is_read = || {
-                let has_cuda = self
-                    .builders
-                    .get(&spec.id)
-                    .is_some_and(WindowBuilder::has_cuda)
-                    || spec.options.cuda && cuda::graphs_are_watched();
-                !has_cuda || SKIP_UNREAD.load(Relaxed) || read.has(closed, closed + grace)
-            };
-            if behind.is_none()
-                && has_come
-                && is_read()
-                && self.has_work(spec, begun, flushed)
-                && has_sample(spec, specs, begun)
-            {
-                self.deliver(spec.id);
-                continue;
-            }
-            match behind {
-                Some(place) => blocked[place].1 += usize::from(has_come),
-                None => blocked.push((session, has_come.into())),
-            }
-        }
-        // If too many windows wait, the oldest is delivered without its missing GPU times.
-        for (session, waiting) in &blocked {
-            let oldest = specs
-                .iter()
-                .filter(|spec| spec.session == *session && spec.closed.is_some())
-                .find(|spec| self.builders.contains_key(&spec.id));
-            if *waiting > MAX_WAITING
-                && let Some(oldest) = oldest
-            {
-                self.deliver(oldest.id);
-            }
-        }
-        !blocked.is_empty()
-    }
-
-    /// Returns `true` if the records of the window's kernels have arrived, or it has waited long enough for them. The GPU
-    /// times of its scopes have been read.
-    fn has_work(&mut self, spec: &WindowSpec, begun: u64, flushed: Flushed) -> bool {
-        if !spec.has_kernels() || SKIP_UNREAD.load(Relaxed) {
-            return true;
-        }
-        let work = &mut self.builders.entry(spec.id).or_default().work;
-        let read_at = *work.read_at.get_or_insert(begun);
-        let [patience, limit] = [WORK_PATIENCE, WORK_LIMIT].map(|time| clock().in_ticks(time));
-        if begun - read_at > limit {
-            return true;
-        }
-        let quiet_since = work.quiet_since(begun).max(read_at);
-        if self.work.is_settled(work) {
-            // A flush gives what is complete, also records of launches that seem to have none.
-            let is_sure = work.unsure().len() == 0;
-            let settled_at = if is_sure {
-                read_at
-            } else {
-                *work.settled_at.get_or_insert(begun)
-            };
-            return flushed.includes(settled_at, false);
-        }
-        work.settled_at = None;
-        // Work that the device has not finished needs another flush. If no more records come, what is there is taken.
-        if begun - quiet_since <= patience {
-            let recently = begun.saturating_sub(clock().in_ticks(LONG));
-            let _ = flushed.includes(read_at.max(recently), false);
+        let windows = &mut self.windows.sessions[place].windows;
+        let has_next = windows.get(1).is_some_and(FilledWindow::is_closed);
+        let Some(oldest) = windows.front_mut() else {
             return false;
-        }
-        flushed.includes(quiet_since + patience, true)
+        };
+        let (spec, builder) = oldest.parts();
+        let Some(closed) = spec.closed.filter(|closed| begun >= closed + grace) else {
+            return false;
+        };
+        let is_read = || {
+            let has_cuda = builder.has_cuda() || spec.options.cuda && cuda::graphs_are_watched();
+            !has_cuda || SKIP_UNREAD.load(Relaxed) || read.has(closed, closed + grace)
+        };
+        is_read()
+            && has_work(&self.work, spec, builder, begun, flushed)
+            && has_sample(spec, has_next, begun)
     }
 
-    fn deliver(&mut self, id: u64) {
-        let mut builder = self.builders.remove(&id).unwrap_or_default();
-        let removed = registry().remove(id);
-        if let Some(RegisteredWindow {
+    /// Delivers the oldest window of the session at this place, which is closed.
+    fn deliver(&mut self, place: usize) {
+        let oldest = self.windows.sessions[place].windows.pop_front();
+        let Some(FilledWindow {
+            state: WindowState::Closed(closed),
+            mut builder,
+        }) = oldest
+        else {
+            return;
+        };
+        let ClosedWindow {
             spec,
             delivery,
-            closing: Some(closing),
-        }) = removed
-        {
-            builder.late = self.late.deliver(&spec);
-            self.work.deliver(&spec, &mut builder);
-            delivery.deliver(CompleteWindow {
-                spec,
-                closing,
-                builder,
-                windows: 1,
-            });
-        }
+            closing,
+        } = *closed;
+        registry().delivered(spec.session);
+        builder.late = self.late.deliver(&spec);
+        self.work.deliver(&spec, &mut builder);
+        delivery.deliver(CompleteWindow {
+            spec,
+            closing,
+            builder,
+            windows: 1,
+        });
     }
+}
+
+/// Returns `true` if the records of the window's kernels have arrived, or it has waited long enough for them. The GPU times
+/// of its scopes have been read.
+fn has_work(
+    joiner: &WorkJoiner,
+    spec: &WindowSpec,
+    builder: &mut WindowBuilder,
+    begun: u64,
+    flushed: Flushed,
+) -> bool {
+    if !spec.has_kernels() || SKIP_UNREAD.load(Relaxed) {
+        return true;
+    }
+    let work = &mut builder.work;
+    let read_at = *work.read_at.get_or_insert(begun);
+    let [patience, limit] = [WORK_PATIENCE, WORK_LIMIT].map(|time| clock().in_ticks(time));
+    if begun - read_at > limit {
+        return true;
+    }
+    let quiet_since = work.quiet_since(begun).max(read_at);
+    if joiner.is_settled(work) {
+        // A flush gives what is complete, also records of launches that seem to have none.
+        let is_sure = work.unsure().len() == 0;
+        let settled_at = if is_sure {
+            read_at
+        } else {
+            *work.settled_at.get_or_insert(begun)
+        };
+        return flushed.includes(settled_at, false);
+    }
+    work.settled_at = None;
+    // Work that the device has not finished needs another flush. If no more records come, what is there is taken.
+    if begun - quiet_since <= patience {
+        let recently = begun.saturating_sub(clock().in_ticks(LONG));
+        let _ = flushed.includes(read_at.max(recently), false);
+        return false;
+    }
+    flushed.includes(quiet_since + patience, true)
 }
 
 /// Returns `true` if the sample that a window has asked for when it closed is there, or the window has waited long enough
 /// for it: until the next one has closed, at most.
-fn has_sample(spec: &WindowSpec, specs: &[WindowSpec], begun: u64) -> bool {
+fn has_sample(spec: &WindowSpec, has_next: bool, begun: u64) -> bool {
     let Some((sample, closed)) = spec.closing_sample.zip(spec.closed) else {
         return true;
-    };
-    let is_next = |other: &WindowSpec| {
-        other.session == spec.session && other.id > spec.id && other.closed.is_some()
     };
     sample.has_come()
         || SKIP_UNREAD.load(Relaxed)
         || begun.saturating_sub(closed) > clock().in_ticks(SAMPLE_LIMIT)
-        || specs.iter().any(is_next)
+        || has_next
 }
 
 /// Sorts scopes into windows.
 fn sort_into(
-    builders: &mut HashMap<u64, WindowBuilder>,
+    windows: &mut Windows,
     threads: &[Arc<ThreadInfo>],
     late: &mut LateScopes,
-    specs: &[WindowSpec],
     scopes: &[ScopeRecord],
 ) {
-    for spec in specs {
-        let builder = builders.entry(spec.id).or_default();
-        for scope in scopes {
-            let thread = &threads[scope.thread as usize];
+    for scope in scopes {
+        let thread = &threads[scope.thread as usize];
+        for window in windows.at(scope.start) {
+            let (spec, builder) = window.parts();
             builder.add(spec, thread, scope);
         }
     }
     late.look(scopes);
 }
 
-/// Returns the windows that are open, or closed and not delivered.
-fn specs() -> Vec<WindowSpec> {
-    let registry = registry();
-    let specs = registry.entries.iter().map(|entry| entry.spec.clone());
-    specs.collect()
-}
-
 /// Ends the handlers' threads of sessions whose last window is delivered. Returns the ids of these sessions.
 fn release_ended() -> Vec<u64> {
     let mut guard = registry();
     let registry = &mut *guard;
-    let entries = &registry.entries;
-    let has_windows = |session: u64| entries.iter().any(|entry| entry.spec.session == session);
-    let released: Vec<_> = registry
-        .ended
-        .extract_if(.., |(session, _)| !has_windows(*session))
-        .collect();
+    let ended = std::mem::take(&mut registry.ended);
+    let has_windows = |(session, _): &(u64, _)| registry.windows_of(*session) > 0;
+    let (left, released): (Vec<_>, Vec<_>) = ended.into_iter().partition(has_windows);
+    registry.ended = left;
     // Drop them with the lock released: one may hold a large trace.
     drop(guard);
     let finish = |(session, delivery): (u64, Arc<Delivery>)| {
@@ -428,73 +425,159 @@ mod tests {
         assert!(ring::lost().ring_full >= before + 2);
     }
 
-    /// Adds a window that has not been delivered. Returns its id.
-    fn closed_window() -> u64 {
-        let anchor = WallAnchor::narrow();
-        let spec = WindowSpec {
+    /// A window of a session that no other test has.
+    fn window(session: u64, opened: u64, closed: Option<u64>) -> WindowSpec {
+        WindowSpec {
             id: 0,
-            // No session has this id.
-            session: 0,
+            session,
             cycle: 0,
+            skipped: 0,
             capacity: 10,
-            options: SessionOptions::DEFAULT,
-            opened: now(),
-            // Without its end, the thread of all sessions does not deliver it.
-            closed: None,
+            options: SessionOptions {
+                cuda: false,
+                ..SessionOptions::DEFAULT
+            },
+            opened,
+            closed,
             toggles: Vec::new(),
-            first: anchor,
+            first: WallAnchor::narrow(),
             lost_before: ring::lost(),
             lost_after: ring::lost(),
             lost_work_before: WorkLosses::now(),
             closing_sample: None,
-        };
-        let closing = WindowClose {
+        }
+    }
+
+    fn closing() -> WindowClose {
+        WindowClose {
             cut_short: false,
             step_num: 0,
             steps: Vec::new(),
             metadata: Vec::new(),
-            last: anchor,
+            last: WallAnchor::narrow(),
             recording: None,
-        };
-        let mut registry = registry();
-        let id = registry.add(&Arc::new(Delivery::new(true)), spec);
-        if let Some(entry) = registry.get(id) {
-            entry.closing = Some(closing);
         }
-        id
     }
 
     #[test]
     fn launches_are_known_until_the_last_window_is_delivered() {
-        let id = closed_window();
-        let specs: Vec<_> = specs().into_iter().filter(|spec| spec.id == id).collect();
+        let opened = now();
+        let spec = WindowSpec {
+            options: SessionOptions::DEFAULT,
+            ..window(u64::MAX, opened, None)
+        };
         let mut sorter = WindowSorter::default();
-        let launches = [launch(specs[0].opened, 7)];
-        sorter
-            .work
-            .sort(ready(&launches, &[]), &specs, &mut sorter.builders);
-        assert!(sorter.builders[&id].work.is_waiting());
+        sorter.windows = Windows::of([spec]);
+        let is_waiting = |sorter: &WindowSorter| {
+            let mut windows = sorter.windows.all();
+            windows.any(|window| window.builder.work.is_waiting())
+        };
+        let launches = ready(&[launch(opened, 7)], &[]);
+        sorter.work.sort(launches, &mut sorter.windows);
+        assert!(is_waiting(&sorter));
         // The session stops after the round has found the window open.
         sorter.free();
-        sorter
-            .work
-            .sort(ready(&[], &[record(7)]), &specs, &mut sorter.builders);
-        assert!(!sorter.builders[&id].work.is_waiting());
-        registry().remove(id);
+        let records = ready(&[], &[record(7)]);
+        sorter.work.sort(records, &mut sorter.windows);
+        assert!(!is_waiting(&sorter));
     }
 
     #[test]
     fn records_that_are_lost_in_a_panic_are_missing_in_closed_windows_too() {
-        let id = closed_window();
-        let panicked = catch_own_panic("a test panicked", || {
-            let mut sorter = WindowSorter::default();
-            sorter.batch.extend([scope(), scope()]);
-            std::panic::panic_any("a test panics");
-        });
-        assert!(panicked.is_none());
-        let entry = registry().remove(id).expect("it was not handed over");
-        let lost = entry.spec.lost_after.since(entry.spec.lost_before);
-        // Other tests lose scopes too.
-        assert!(lost.ring_full >= 2, "{lost:?}");
+        const SESSION: u64 = u64::MAX - 1;
+
+        let delivery = Arc::new(Delivery::new(true));
+        for _ in 0..2 {
+            let mut registry = registry();
+            let id = registry.add(&delivery, window(SESSION, now(), Some(now())));
+            registry.close(id, closing());
+            drop(registry);
+            let panicked = catch_own_panic("a test panicked", || {
+                let mut sorter = WindowSorter::default();
+                // The first window is known when the thread panics, the second one is not.
+                if delivery.closed() == 0 {
+                    sorter.windows.update();
+                }
+                delivery.expect_one();
+                sorter.batch.extend([scope(), scope()]);
+                std::panic::panic_any("a test panics");
+            });
+            assert!(panicked.is_none());
+        }
+        let mut taken = Vec::new();
+        let mut windows = Windows::default();
+        windows.update();
+        for window in windows.take_closed() {
+            if window.spec.session == SESSION {
+                registry().delivered(SESSION);
+                taken.push(window.spec.lost_after.since(window.spec.lost_before));
+            }
+        }
+        assert_eq!(taken.len(), 2, "none was handed over");
+        // Other tests lose scopes too. The first window was there for both panics.
+        let least = [4, 2];
+        for (lost, least) in taken.iter().zip(least) {
+            assert!(lost.ring_full >= least, "{lost:?}");
+        }
+    }
+
+    /// A sorter with closed windows of a session, each of ten ticks, and one window of another session.
+    fn beside(many: u64) -> (WindowSorter, [Arc<Delivery>; 2]) {
+        let deliveries = [1, 2].map(|_| Arc::new(Delivery::new(true)));
+        let windows = (0..many).map(|number| (0, 10 * number)).chain([(1, 0)]);
+        let mut sorter = WindowSorter::default();
+        for (place, opened) in windows {
+            // Those of sessions that no other test has.
+            let session = u64::MAX - 3 + u64::from(place > 0);
+            sorter.windows.add_closed(ClosedWindow {
+                spec: window(session, opened, Some(opened + 10)),
+                delivery: Arc::clone(&deliveries[place]),
+                closing: closing(),
+            });
+        }
+        (sorter, deliveries)
+    }
+
+    /// Buffers a scope in each of the first windows of [`beside`].
+    fn fill(sorter: &mut WindowSorter, many: u64) {
+        sorter.threads.push(Arc::new(ThreadInfo {
+            id: 1,
+            number: 1,
+            name: None,
+        }));
+        sorter.batch.extend((0..many).map(|number| ScopeRecord {
+            start: 10 * number + 2,
+            elapsed: 3,
+            ..scope()
+        }));
+    }
+
+    #[test]
+    fn one_round_delivers_all_windows_that_are_complete_however_many_another_session_has() {
+        let (mut sorter, deliveries) = beside(3_000);
+        fill(&mut sorter, 3_000);
+        sorter.sort();
+        sorter.complete(now(), &ReadSoFar::EVERYTHING, cuda::flushed());
+        let left: usize = sorter.windows.all().count();
+        assert_eq!(left, 0);
+        // Of the others only the counts are left, in the last one. The first scope is in the window beside them too.
+        let queued = deliveries.map(|delivery| delivery.queued());
+        assert_eq!(queued, [(3_000, 1_024), (1, 1)]);
+    }
+
+    #[test]
+    fn a_scope_is_compared_with_few_of_thousands_of_windows() {
+        const MANY: u64 = 4_096;
+
+        let (mut sorter, _) = beside(MANY);
+        fill(&mut sorter, MANY);
+        let before = Windows::visited();
+        sorter.sort();
+        let visited = Windows::visited() - before;
+        let mut all = sorter.windows.sessions[0].windows.iter();
+        assert!(all.all(|window| window.builder.len() == 1));
+        // A binary search in each of two sessions.
+        let most = MANY * 2 * 13;
+        assert!(visited <= most, "{visited} windows for {MANY} scopes");
     }
 }

@@ -129,9 +129,14 @@ impl WorkBuilder {
         self.names = names.to_vec();
     }
 
+    /// Returns the number of launches and records.
+    pub(super) fn records(&self) -> usize {
+        self.launches.len() + self.activities.len()
+    }
+
     /// Drops all launches and records, and keeps the counts. Returns how many were dropped.
     pub(super) fn clear(&mut self) -> u64 {
-        let dropped = self.launches.len() + self.activities.len();
+        let dropped = self.records();
         *self = Self {
             lost: self.lost,
             read_at: self.read_at,

@@ -14,6 +14,7 @@ use profiler_report::GpuWorkKind;
 use super::clock_line::ClockLine;
 use super::window::WindowSpec;
 use super::window_builder::WindowBuilder;
+use super::windows::{FilledWindow, Windows};
 use super::work_builder::WorkBuilder;
 use super::work_progress::WorkProgress;
 use crate::cuda::{self, GpuRecord, Launch, Ready, WorkActivity, WorkLoss, WorkLosses};
@@ -79,18 +80,17 @@ pub(super) struct WorkJoiner {
 
 impl WorkJoiner {
     /// Sorts what is ready into windows.
-    pub(super) fn sort(
-        &mut self,
-        ready: Ready,
-        specs: &[WindowSpec],
-        builders: &mut HashMap<u64, WindowBuilder>,
-    ) {
+    pub(super) fn sort(&mut self, ready: Ready, windows: &mut Windows) {
         self.names.extend(ready.names);
-        self.forget_before(specs);
+        self.forget_before(windows);
         self.has_made_room = false;
         let mut into = |at: u64, add: &mut dyn FnMut(&WindowSpec, &mut WindowBuilder)| {
-            let specs = specs.iter().filter(|spec| spec.has_launch(at));
-            specs.for_each(|spec| add(spec, builders.entry(spec.id).or_default()));
+            for window in windows.at(at) {
+                let (spec, builder) = window.parts();
+                if spec.has_launch(at) {
+                    add(spec, builder);
+                }
+            }
         };
         for launch in ready.launches {
             if !self.remember(&launch) {
@@ -293,13 +293,14 @@ impl WorkJoiner {
     }
 
     /// Forgets what is older than all windows, if these have changed.
-    fn forget_before(&mut self, specs: &[WindowSpec]) {
-        let with_kernels = || specs.iter().filter(|spec| spec.has_kernels());
-        let windows = with_kernels().map(|spec| spec.id);
-        if windows.clone().eq(self.windows.iter().copied()) {
+    fn forget_before(&mut self, windows: &Windows) {
+        let specs = || windows.all().map(FilledWindow::spec);
+        let with_kernels = || specs().filter(|spec| spec.has_kernels());
+        let ids = || with_kernels().map(|spec| spec.id);
+        if ids().eq(self.windows.iter().copied()) {
             return;
         }
-        self.windows = windows.collect();
+        self.windows = ids().collect();
         let open = with_kernels().map(|spec| spec.opened);
         let delivered = self.delivered.iter().map(|window| window.spec.opened);
         let oldest = open.chain(delivered).min();

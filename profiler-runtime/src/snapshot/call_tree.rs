@@ -3,15 +3,18 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use profiler_report::internal::NONE;
 use profiler_report::{CallNode, CallTree, EdgeTimes, HiddenCalls};
 
 use crate::clock::clock;
-use crate::local::callers::{self, NO_CALLER, NodeCounts, OTHER};
+use crate::local::callers::{self, NodeCounts, NodeParent};
 use crate::name::{self, Name};
 use crate::switch::with_control;
 
-/// The caller of calls on paths beyond the bound.
+/// What stands above the callers of calls on paths beyond the bound.
 const OTHER_CALLERS: &str = "(other callers)";
 
 /// Returns the tree of all calls since the program began; `None` if callers are not counted.
@@ -31,40 +34,82 @@ fn nodes(counts: &[NodeCounts], names: &[&Name]) -> Vec<CallNode> {
     let is_called = called(counts);
     let mut nodes = Vec::with_capacity(counts.len());
     let mut indices = vec![NONE; counts.len()];
-    let mut other = None;
+    let mut beyond = Beyond::default();
     for (id, node) in counts.iter().enumerate() {
         if !is_called[id] {
             continue;
         }
         let parent = match node.parent {
-            NO_CALLER => None,
-            OTHER => Some(*other.get_or_insert_with(|| {
-                nodes.push(CallNode {
-                    name: OTHER_CALLERS.into(),
-                    location: "".into(),
-                    ..CallNode::default()
-                });
-                index_of_last(&nodes)
-            })),
-            parent => indices.get(parent as usize).copied(),
+            NodeParent::NoCaller => None,
+            NodeParent::Node(parent) => indices.get(parent as usize).copied(),
+            NodeParent::Name(caller) => Some(beyond.caller(&mut nodes, caller, names)),
+            NodeParent::Other => Some(beyond.root(&mut nodes)),
         };
-        nodes.push(call_node(node, parent, names));
-        indices[id] = index_of_last(&nodes);
+        let node = call_node(node, parent, names);
+        indices[id] = push(&mut nodes, node);
     }
     nodes
 }
 
-fn index_of_last(nodes: &[CallNode]) -> u32 {
+/// The nodes above those of paths beyond the bound, which have no calls: the node `(other callers)`, and below it one for
+/// each caller.
+#[derive(Default)]
+struct Beyond {
+    root: Option<u32>,
+    callers: HashMap<u32, u32>,
+}
+
+impl Beyond {
+    fn root(&mut self, nodes: &mut Vec<CallNode>) -> u32 {
+        *self.root.get_or_insert_with(|| {
+            let root = CallNode {
+                name: OTHER_CALLERS.into(),
+                location: "".into(),
+                ..CallNode::default()
+            };
+            push(nodes, root)
+        })
+    }
+
+    fn caller(&mut self, nodes: &mut Vec<CallNode>, caller: u32, names: &[&Name]) -> u32 {
+        let parent = Some(self.root(nodes));
+        *self.callers.entry(caller).or_insert_with(|| {
+            let (name, location) = named(caller, names);
+            let is_caller_only = true;
+            let caller = CallNode {
+                parent,
+                name,
+                location,
+                is_caller_only,
+                ..CallNode::default()
+            };
+            push(nodes, caller)
+        })
+    }
+}
+
+/// Appends a node and returns its index.
+fn push(nodes: &mut Vec<CallNode>, node: CallNode) -> u32 {
+    nodes.push(node);
     u32::try_from(nodes.len() - 1).unwrap_or(NONE)
+}
+
+/// Returns the text of a name and its source location.
+fn named(name: u32, names: &[&Name]) -> (Arc<str>, Arc<str>) {
+    let name = names.get(name as usize);
+    let location = name.map(|name| format!("{}:{}", name.location.file(), name.location.line()));
+    let text = name.map_or("", |name| name.text.as_str());
+    (text.into(), location.unwrap_or_default().into())
 }
 
 /// Returns, for each node, whether it or one below it was called.
 fn called(counts: &[NodeCounts]) -> Vec<bool> {
     let mut called: Vec<bool> = counts.iter().map(|node| node.cpu.calls > 0).collect();
     for id in (0..counts.len()).rev() {
-        let parent = counts[id].parent as usize;
-        if called[id] && parent < id {
-            called[parent] = true;
+        if let NodeParent::Node(parent) = counts[id].parent
+            && called[id]
+        {
+            called[parent as usize] = true;
         }
     }
     called
@@ -73,12 +118,12 @@ fn called(counts: &[NodeCounts]) -> Vec<bool> {
 fn call_node(counts: &NodeCounts, parent: Option<u32>, names: &[&Name]) -> CallNode {
     let ns = |ticks: i64| clock().nanoseconds(ticks as f64).max(0.0);
     let (cpu, cuda) = (&counts.cpu, &counts.cuda);
-    let name = names.get(counts.name as usize);
-    let location = name.map(|name| format!("{}:{}", name.location.file(), name.location.line()));
+    let (name, location) = named(counts.name, names);
     CallNode {
         parent,
-        name: name.map_or_else(|| "".into(), |name| name.text.as_str().into()),
-        location: location.unwrap_or_default().into(),
+        name,
+        location,
+        is_cut: counts.is_cut,
         calls: cpu.calls,
         recursive_calls: cpu.recursive_calls,
         cpu: (cpu.calls > 0).then(|| EdgeTimes {

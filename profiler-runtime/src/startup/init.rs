@@ -113,8 +113,8 @@ impl Builder {
     ///
     /// [`Summary::call_tree`](crate::Summary::call_tree) then has the paths of all calls, and
     /// [`Summary::callers`](crate::Summary::callers) and [`Summary::callees`](crate::Summary::callees) have edges. All calls
-    /// take the slow path, which costs some 100 ns more. At most 16,384 paths are counted; the caller of calls on further
-    /// ones is `(other callers)`.
+    /// take the slow path, which costs some 100 ns more. At most 16,384 paths are followed; calls on further ones are
+    /// counted by caller and callee.
     ///
     /// # Examples
     ///

@@ -50,7 +50,8 @@ stat_cell! {
             polling: state,
             /// Open scopes that were presumed leaked when an older scope closed.
             presumed_leaked: state,
-            /// Scopes that ended out of order: before a scope inside them, or after the one around them. Their self time is an upper bound.
+            /// Scopes that ended out of order: before a scope inside them, after the one around them, or on another thread. Their
+            /// self time is an upper bound.
             out_of_order: count(out_of_order),
             /// The thread time of outermost calls, in nanoseconds.
             thread_time: count(thread_time),
@@ -115,8 +116,7 @@ impl StatCell {
             return true;
         }
         // It had been presumed leaked: undo that. The call is recursive only if an outer call of the name is open.
-        self.presumed_leaked
-            .set(self.presumed_leaked.get().saturating_sub(1));
+        self.forget_presumed_leaked();
         self.outermost.get() == 0
     }
 
@@ -136,11 +136,12 @@ impl StatCell {
     /// late.
     pub(crate) fn leave_presumed_leaked(&self) -> bool {
         let leaked = self.presumed_leaked.get();
-        let was_presumed = self.outermost.get() == 0 && leaked > 0;
-        if was_presumed {
-            self.presumed_leaked.set(leaked - 1);
+        // A recursive call ends here, and needs no second comparison.
+        if leaked == 0 || self.outermost.get() != 0 {
+            return false;
         }
-        was_presumed
+        self.presumed_leaked.set(leaked - 1);
+        true
     }
 
     /// Returns `true` if a scope of the name is open on this thread.
@@ -264,11 +265,22 @@ impl StatCell {
         self.times.maintain(totals, can_spill);
     }
 
-    /// Adds the counts of the cell to `totals`.
-    pub(crate) fn read_into(&self, totals: &mut Totals) {
+    /// Returns how many scopes are open, those inside of others not counted.
+    pub(crate) fn open_scopes(&self) -> u64 {
         // An open poll is a part of a future, which `futures_begun` counts as open.
         let open = u64::from(self.outermost.get() != 0).saturating_sub(self.polling.get());
-        totals.open += open + self.presumed_leaked.get();
+        open + self.presumed_leaked.get()
+    }
+
+    /// Forgets a scope that was presumed leaked, and has closed on another thread.
+    pub(crate) fn forget_presumed_leaked(&self) {
+        self.presumed_leaked
+            .set(self.presumed_leaked.get().saturating_sub(1));
+    }
+
+    /// Adds the counts of the cell to `totals`.
+    pub(crate) fn read_into(&self, totals: &mut Totals) {
+        totals.open += self.open_scopes();
         self.times.read_into(totals);
         self.read_fields(totals);
     }

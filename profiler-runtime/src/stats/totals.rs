@@ -7,6 +7,8 @@ use profiler_report::internal::Buckets;
 pub(crate) struct Totals {
     /// Threads on which a scope of the name is open.
     pub(crate) open: u64,
+    /// Scopes that were closed on other threads than their own. Cells and `open` count them as open.
+    pub(crate) closed_elsewhere: u64,
     pub(crate) futures_begun: u64,
     pub(crate) recursive_calls: u64,
     /// The time of outermost calls. It counts a recursive frame once.
@@ -43,6 +45,7 @@ impl Totals {
     pub(crate) const fn new() -> Self {
         Self {
             open: 0,
+            closed_elsewhere: 0,
             futures_begun: 0,
             recursive_calls: 0,
             total: 0,
@@ -81,7 +84,8 @@ impl Totals {
 
     /// Returns how many calls are open: threads with an open scope, and futures that have begun and not ended.
     pub(crate) fn open(&self) -> u64 {
-        self.open + self.futures_begun.saturating_sub(self.futures)
+        let scopes = self.open.saturating_sub(self.closed_elsewhere);
+        scopes + self.futures_begun.saturating_sub(self.futures)
     }
 
     /// Returns the mean of all times.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::thread;
 
-use profiler_runtime::report::{CallEdges, CallFunction, CallTree, CallTreeOptions};
+use profiler_runtime::report::{CallEdges, CallFunction, CallTree, CallTreeOptions, Summary};
 use profiler_runtime::{Handle, Profile, builder, measure, measured, summary};
 use profiler_tests::{measuring, poll, work};
 
@@ -159,51 +159,93 @@ fn callers_are_not_counted_unless_they_are_asked_for() {
     assert_eq!(callers.to_string(), text);
 }
 
-#[test]
-fn paths_beyond_the_bound_have_one_caller() {
-    let _profiler = builder().callers(true).init();
-    if !measuring() {
-        return;
-    }
-    // 140 names call each other: 19,740 paths, of which 16,384 are counted.
-    let names: Vec<String> = (0..140)
-        .map(|name| format!("callers: name {name}"))
-        .collect();
-    // Twice: a path that is counted with other callers is found again.
-    for _ in 0..2 {
-        for outer in &names {
+/// Calls each name from each other one, and from none, so many times.
+fn call_each_other(names: &[String], times: u64) {
+    for _ in 0..times {
+        for outer in names {
             measure!(outer, {
-                for inner in &names {
+                for inner in names {
                     measure!(inner, {});
                 }
             });
         }
     }
+}
+
+fn names(count: u32) -> Vec<String> {
+    (0..count)
+        .map(|name| format!("callers: name {name}"))
+        .collect()
+}
+
+/// Returns how often the summary says that there are too many of these.
+fn said(summary: &Summary, what: &str) -> usize {
+    let notices = summary.notices.iter();
+    notices.filter(|notice| notice.contains(what)).count()
+}
+
+#[test]
+fn paths_beyond_the_bound_are_counted_by_caller_and_callee() {
+    let _profiler = builder().callers(true).init();
+    if !measuring() {
+        return;
+    }
+    // 140 names call each other: 19,740 paths, of which 16,384 are counted.
+    let names = names(140);
+    // Twice: a path that is counted with others is found again.
+    call_each_other(&names, 2);
     let summary = summary();
     let callers = summary.callers();
-    let calls: u64 = callers.edges.iter().map(|edge| edge.calls).sum();
-    assert_eq!(calls, 2 * 140 * 141, "no call is lost");
-    let others = callers.edges.iter();
-    let others = others.filter(|edge| edge.caller.as_deref() == Some("(other callers)"));
-    assert!(others.map(|edge| edge.calls).sum::<u64>() >= 2 * (19_740 - 16_384));
+    assert_eq!(callers.edges.len(), 140 * 141);
+    assert!(callers.edges.iter().all(|edge| edge.calls == 2));
     let tree = summary.call_tree();
-    assert!(tree.nodes.len() <= 16_384 + names.len() + 1);
+    let beyond = tree.nodes.iter().filter(|node| node.is_caller_only).count();
+    assert!(beyond > 0 && tree.nodes.len() == 140 * 141 + 1 + beyond);
+    let cut = tree.nodes.iter().filter(|node| node.is_cut);
+    assert!(cut.clone().count() >= beyond && cut.clone().all(|node| node.parent.is_none()));
     let functions = tree.functions();
     for row in &summary.rows {
         let function = functions.iter().find(|function| *function.name == row.name);
         let function = function.expect("all were called");
         assert_eq!(function.calls, row.calls);
         assert_eq!(function.primitive_calls, row.primitive_calls);
+        let (of_tree, of_row) = (
+            function.cpu.expect("times"),
+            row.cpu.as_ref().expect("times"),
+        );
+        for (one, other) in [
+            (of_tree.total_ns, of_row.total_ns),
+            (of_tree.self_ns, of_row.self_ns),
+        ] {
+            assert!((one - other).abs() <= 300.0, "{one} {other}");
+        }
     }
-    let is_said = |notice: &String| notice.contains("call paths");
-    assert_eq!(
-        summary
-            .notices
-            .iter()
-            .filter(|notice| is_said(notice))
-            .count(),
-        1
-    );
+    assert_eq!(said(&summary, "call paths"), 1);
+    assert_eq!(said(&summary, "pairs of caller and callee"), 0);
+}
+
+#[test]
+fn pairs_beyond_the_bound_have_one_caller() {
+    let _profiler = builder().callers(true).init();
+    if !measuring() {
+        return;
+    }
+    // 300 names call each other: 90,300 paths. 16,384 are followed, and those of names that nothing called; 65,536 of the
+    // other pairs are counted.
+    let names = names(300);
+    call_each_other(&names, 1);
+    let summary = summary();
+    let callers = summary.callers();
+    let calls: u64 = callers.edges.iter().map(|edge| edge.calls).sum();
+    assert_eq!(calls, 300 * 301, "no call is lost");
+    let others = callers.edges.iter();
+    let others = others.filter(|edge| edge.caller.as_deref() == Some("(other callers)"));
+    let others: u64 = others.map(|edge| edge.calls).sum();
+    let most = 300 * 301 - 16_384 - 65_536;
+    assert!((most - 300..=most).contains(&others), "{others}");
+    for what in ["call paths", "pairs of caller and callee"] {
+        assert_eq!(said(&summary, what), 1);
+    }
 }
 
 #[test]

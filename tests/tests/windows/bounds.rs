@@ -198,6 +198,43 @@ fn windows_that_wait_for_a_blocked_handler_are_merged_without_losing_scopes() {
 }
 
 #[test(measuring)]
+fn many_short_windows_are_all_delivered_or_counted_and_another_session_gets_its_own() {
+    const STEPS: u64 = 20_000;
+
+    let (sender, seen) = mpsc::channel();
+    let many = Profile::builder()
+        .schedule(Schedule::new().active(1))
+        .on_trace_ready(move |trace: &Trace| sender.send((trace.cycle(), Account::of(trace))))
+        .start()
+        .expect("started");
+    let mut others = 0;
+    for step in 0..STEPS {
+        scopes(1);
+        many.step();
+        if step % 5_000 == 0 {
+            let ((), other) = Profile::builder().run(|_| scopes(1));
+            others += other.expect("a window").len();
+        }
+    }
+    stop(&many);
+    assert_eq!(others, 4);
+    let seen: Vec<(u64, Account)> = seen.try_iter().collect();
+    assert!(seen.is_sorted_by_key(|(cycle, _)| *cycle));
+    let skipped: u64 = seen
+        .iter()
+        .map(|(_, one)| one.missing.skipped_windows)
+        .sum();
+    // A window that was not recorded has a scope of each step, and may have one of another session.
+    let all: u64 = seen.iter().map(|(_, account)| account.all()).sum();
+    let made = STEPS + 4;
+    assert!(all <= made && all + 2 * skipped >= made, "{all} {skipped}");
+    let is_said = |notice: &String| notice.contains("windows of a session were not recorded");
+    let last_is_there = seen.last().is_some_and(|(cycle, _)| *cycle == STEPS);
+    let notices = profiler_runtime::summary().notices;
+    assert!(last_is_there != notices.iter().any(is_said));
+}
+
+#[test(measuring)]
 fn a_window_follows_another_without_a_gap() {
     const STEPS: u64 = 300;
 

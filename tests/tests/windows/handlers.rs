@@ -145,7 +145,9 @@ fn each_window_comes_once_and_in_order_on_another_thread() {
 
 #[test(measuring)]
 fn windows_wait_for_a_slow_handler_up_to_a_bound_and_are_counted_beyond() {
-    const STEPS: u64 = 40;
+    const STEPS: u64 = 12;
+    /// Fewer than a ring holds; five times as many are more than wait.
+    const SCOPES: u64 = 14_000;
 
     let (release, released) = mpsc::channel::<()>();
     let (sender, seen) = mpsc::channel();
@@ -164,27 +166,28 @@ fn windows_wait_for_a_slow_handler_up_to_a_bound_and_are_counted_beyond() {
     // Closed after those of the slow one, and handed over after them.
     let witness = each_step().start().expect("started");
     for _ in 0..STEPS {
-        drop(scope!("handlers: slow"));
-        drop(scope!("handlers: slow"));
+        for _ in 0..SCOPES {
+            drop(scope!("handlers: slow"));
+        }
         slow.step();
         witness.step();
+        assert!(witness.wait(PATIENCE));
     }
-    assert!(witness.wait(PATIENCE));
     assert!(!slow.wait(Duration::ZERO), "the handler has not returned");
     drop(release);
     stop(&slow);
     let seen: Vec<_> = seen.try_iter().collect();
     let cycles: Vec<u64> = seen.iter().map(|(cycle, ..)| *cycle).collect();
     assert_eq!(cycles, (0..=STEPS).collect::<Vec<_>>());
-    let full = seen.iter().filter(|(_, made, _)| *made == 2).count();
+    let full = seen.iter().filter(|(_, made, _)| *made == SCOPES).count();
     assert!(
         (1..=8).contains(&full),
         "{full} windows waited as they were"
     );
-    for (cycle, made, given_up) in &seen[..40] {
+    for (cycle, made, given_up) in &seen[..STEPS as usize] {
         // Scopes of tests beside this one may be given up too.
         assert!(
-            (*made, *given_up) == (2, 0) || *made == 0 && *given_up >= 2,
+            (*made, *given_up) == (SCOPES, 0) || *made == 0 && *given_up >= SCOPES,
             "{cycle}"
         );
     }

@@ -29,6 +29,9 @@ struct Compact {
     nodes: Vec<Node>,
     /// Node, calls, total time on the CPU and on the GPU.
     hidden: Vec<(u32, u64, f64, f64)>,
+    /// Nodes whose paths were not followed, and those without calls of their own.
+    cut: Vec<u32>,
+    callers_only: Vec<u32>,
 }
 
 #[allow(clippy::ref_option, reason = "serde passes a reference to the field")]
@@ -70,6 +73,10 @@ impl Compact {
                 node.cuda.map(|cuda| cuda.total_ns),
                 node.cuda.map(|cuda| cuda.self_ns),
             ));
+            compact.cut.extend(node.is_cut.then_some(index));
+            compact
+                .callers_only
+                .extend(node.is_caller_only.then_some(index));
             let hidden = node.hidden;
             if hidden.calls > 0 {
                 let hidden = (index, hidden.calls, hidden.cpu_ns, hidden.cuda_ns);
@@ -110,24 +117,31 @@ impl Compact {
             });
         }
         for (index, calls, cpu_ns, cuda_ns) in self.hidden {
-            let all = nodes.len();
-            let Some(node) = nodes.get_mut(index as usize) else {
-                return Err(format!(
-                    "`hidden` of `call_tree` has node {index}, and there are {all}"
-                ));
-            };
-            node.hidden = HiddenCalls {
+            node(&mut nodes, index, "hidden")?.hidden = HiddenCalls {
                 calls,
                 cpu_ns,
                 cuda_ns,
                 non_exhaustive: (),
             };
         }
+        for index in self.cut {
+            node(&mut nodes, index, "cut")?.is_cut = true;
+        }
+        for index in self.callers_only {
+            node(&mut nodes, index, "callers_only")?.is_caller_only = true;
+        }
         Ok(CallTree {
             nodes,
             ..CallTree::default()
         })
     }
+}
+
+/// Returns the node that an item of this key is about.
+fn node<'n>(nodes: &'n mut [CallNode], index: u32, key: &str) -> Result<&'n mut CallNode, String> {
+    let all = nodes.len();
+    let node = nodes.get_mut(index as usize);
+    node.ok_or_else(|| format!("`{key}` of `call_tree` has node {index}, and there are {all}"))
 }
 
 fn times(total_ns: Option<f64>, self_ns: Option<f64>) -> Option<EdgeTimes> {

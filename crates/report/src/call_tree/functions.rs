@@ -90,7 +90,9 @@ impl CallTree {
             Some(Arc::clone(&caller.name))
         };
         let pair = |node: &CallNode| (caller(node), Arc::clone(&node.name));
-        let sums = self.sums_by(pair, |_| HiddenCalls::default());
+        let sums = self.sums_by(pair, |_| HiddenCalls::default()).into_iter();
+        // Nothing called what only says who called others.
+        let sums = sums.filter(|(first, sums)| !first.is_caller_only || sums.calls > 0);
         let edge = |(first, sums): (&CallNode, Sums)| CallEdge {
             caller: caller(first).map(|name| name.to_string()),
             callee: first.name.to_string(),
@@ -99,7 +101,7 @@ impl CallTree {
             cpu: sums.cpu,
             cuda: sums.cuda,
         };
-        sums.into_iter().map(edge).collect()
+        sums.map(edge).collect()
     }
 
     /// Adds up the nodes that have the same key. In the total,

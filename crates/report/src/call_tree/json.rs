@@ -11,7 +11,8 @@ impl CallTree {
     ///
     /// `names` has a name and its source location in each item. An item of `nodes` has the index of its parent, that of
     /// its name, the calls, the recursive ones among them, and the total and self times on the CPU and on the GPU in
-    /// nanoseconds. An item of `hidden` has the index of a node, and the number and times of its hidden calls.
+    /// nanoseconds. An item of `hidden` has the index of a node, and the number and times of its hidden calls. `cut` and
+    /// `callers_only` have the indices of nodes whose paths were not followed, and of those that have no calls of their own.
     pub(crate) fn to_json(&self) -> String {
         let mut numbers: HashMap<(&str, &str), usize> = HashMap::new();
         let mut names = Vec::new();
@@ -30,7 +31,18 @@ impl CallTree {
             Field::raw("names", lines(names)),
             Field::raw("nodes", lines(nodes)),
             Field::raw("hidden", array(self.hidden_json())),
+            Field::raw("cut", array(self.indices(|node| node.is_cut))),
+            Field::raw(
+                "callers_only",
+                array(self.indices(|node| node.is_caller_only)),
+            ),
         ])
+    }
+
+    fn indices(&self, is_meant: impl Fn(&CallNode) -> bool) -> impl Iterator<Item = String> {
+        let nodes = self.nodes.iter().enumerate();
+        let meant = nodes.filter(move |(_, node)| is_meant(node));
+        meant.map(|(index, _)| index.to_string())
     }
 
     fn hidden_json(&self) -> impl Iterator<Item = String> {

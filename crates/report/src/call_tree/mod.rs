@@ -26,6 +26,10 @@ pub use options::CallTreeOptions;
 /// Recursion makes a path longer with each call. Where that would make the tree too large, a call is counted on the node
 /// of the open call that has the same caller and callee; [`CallNode::recursive_calls`] says how many were. Sums of self
 /// times over a node and all below it ([`sums`](CallTree::sums)) count each instant once, so viewers use them as widths.
+///
+/// The running statistics count 16,384 paths. Calls on further ones are counted by caller and callee alone: the node
+/// `(other callers)` has a node for each such caller, with its callees. So the calls and times of functions and
+/// [`edges`](CallTree::edges) are exact; [`CallNode::is_cut`] says where a path was not followed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallTree {
     /// The nodes; [`CallNode::parent`] is an index.
@@ -66,6 +70,11 @@ pub struct CallNode {
     pub device_bytes: Option<i64>,
     /// The calls that were made inside another call of the function that is not on the path.
     pub hidden: HiddenCalls,
+    /// `true` if some calls that were made here are not below this node: their paths were too many, and they stand below
+    /// their caller in `(other callers)`.
+    pub is_cut: bool,
+    /// `true` if the node has no calls of its own: it is the caller of those below it, on paths that are not in the tree.
+    pub is_caller_only: bool,
     #[doc(hidden)]
     pub non_exhaustive: (),
 }

@@ -258,7 +258,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 200 }))]
 
     #[test]
-    fn a_time_line_has_the_functions_and_edges_of_its_calls(program in program()) {
+    fn a_time_line_has_the_functions_and_edges_of_its_calls(program in program(4, 0..60)) {
         let slices: Vec<_> = program
             .iter()
             .map(|call| (SliceKind::Call, NAMES[call.name], call.parent, call.total, call.own))

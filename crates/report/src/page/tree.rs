@@ -97,6 +97,8 @@ struct Columns {
     calls: Vec<String>,
     cpu: Vec<String>,
     cuda: Vec<String>,
+    /// The places of nodes whose paths were not followed.
+    cut: Vec<String>,
 }
 
 impl Columns {
@@ -113,7 +115,9 @@ impl Columns {
         self.calls.push(node.calls.to_string());
         self.cpu.push(number(cpu_self(node)));
         self.cuda.push(number(cuda_self(node)));
-        self.parent.len() - 1
+        let place = self.parent.len() - 1;
+        self.cut.extend(node.is_cut.then(|| place.to_string()));
+        place
     }
 
     fn json(self) -> String {
@@ -124,6 +128,7 @@ impl Columns {
             Field::raw("calls", array(self.calls)),
             Field::raw("cpu", array(self.cpu)),
             Field::raw("cuda", array(self.cuda)),
+            Field::raw("cut", array(self.cut)),
         ])
     }
 }
@@ -148,7 +153,7 @@ mod tests {
 
     #[test]
     fn nodes_are_columns_with_shared_names() {
-        let tree = CallTree {
+        let mut tree = CallTree {
             nodes: vec![
                 node(None, "a", 1.0),
                 node(Some(0), "b", 2.0),
@@ -156,10 +161,11 @@ mod tests {
             ],
             ..CallTree::default()
         };
+        tree.nodes[1].is_cut = true;
         assert_eq!(
             json(&tree).as_deref(),
             Some(
-                r#"{"names":["a","b"],"parent":[0,1,2],"name":[0,1,0],"calls":[1,1,1],"cpu":[1,2,3],"cuda":[0,0,0]}"#
+                r#"{"names":["a","b"],"parent":[0,1,2],"name":[0,1,0],"calls":[1,1,1],"cpu":[1,2,3],"cuda":[0,0,0],"cut":[1]}"#
             )
         );
         assert_eq!(json(&CallTree::default()), None);

@@ -104,8 +104,8 @@ fn calls_with_a_count(rows: &[Row]) -> Vec<String> {
         (
             |row| row.out_of_order,
             "call",
-            "ended out of order",
-            "self is an upper bound; drop guards in the reverse order of their creation",
+            "ended out of order, or on another thread",
+            "self is an upper bound; drop guards in the reverse order of their creation, on their stack and thread",
         ),
     ];
     let mut notes = Vec::new();
@@ -308,7 +308,7 @@ mod tests {
             "a: 2 calls ended with a panic: their times are included",
             "b: 1 future dropped before completion: their times until then are included",
             "b: 1 call still open: they are in no column until they end",
-            "b: 3 calls ended out of order: self is an upper bound; drop guards in the reverse order of their creation",
+            "b: 3 calls ended out of order, or on another thread: self is an upper bound; drop guards in the reverse order of their creation, on their stack and thread",
         ];
         assert_eq!(calls_with_a_count(&rows), expected);
     }

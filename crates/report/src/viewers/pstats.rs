@@ -1,12 +1,13 @@
 //! Profiles for Python's pstats and for SnakeViz, as cProfile writes them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::for_cuda;
 use super::frames::Frame;
 use super::marshal::Marshal;
-use crate::{CallEdge, CallFunction, CallTree, EdgeTimes};
+use crate::{CallEdge, CallFunction, CallNode, CallTree, EdgeTimes};
 use crate::{ExportError, file};
 
 /// The function that called what has no caller. Viewers start at a function that no other one called, and leave out
@@ -59,13 +60,21 @@ impl CallTree {
 /// file: SnakeViz fails otherwise.
 fn with_callers(tree: &CallTree, clock: Clock) -> CallTree {
     let mut tree = tree.clone();
+    let times_of = |node: &CallNode| match clock {
+        Clock::Cpu => node.cpu,
+        Clock::Cuda => node.cuda,
+    };
+    let measured = tree.nodes.iter().filter(|node| times_of(node).is_some());
+    let measured: HashSet<Arc<str>> = measured.map(|node| Arc::clone(&node.name)).collect();
     let mut below: Vec<Option<f64>> = vec![None; tree.nodes.len()];
     for (index, node) in tree.nodes.iter_mut().enumerate().rev() {
+        // The times of its other nodes include what it called here.
+        let is_included = node.is_caller_only && measured.contains(&node.name);
         let times = match clock {
             Clock::Cpu => &mut node.cpu,
             Clock::Cuda => &mut node.cuda,
         };
-        if times.is_none() {
+        if times.is_none() && !is_included {
             *times = below[index].map(|total_ns| EdgeTimes {
                 total_ns,
                 self_ns: 0.0,

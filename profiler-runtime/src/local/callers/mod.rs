@@ -11,6 +11,9 @@
 //! it calls in turn is placed below. A path then has each pair of caller and callee once. The sums over all nodes of a
 //! pair are what they would be without this rule, as are those of a function, except that a node may be inside another
 //! call of its function that its path lacks: such calls are *hidden*, and counted as well.
+//!
+//! The number of paths is bounded. Calls on further ones are counted on a node for each pair of caller and callee, so that
+//! the sums over all nodes of a pair remain what they are; only what called the caller is not known of them.
 
 mod gpu;
 mod open;
@@ -18,6 +21,7 @@ mod registry;
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use profiler_host::sync::ReentrancyGuard;
 
@@ -28,7 +32,8 @@ use super::{Block, ThreadState, with_state};
 use crate::stats::{CallKind, NodeTotals};
 pub(crate) use gpu::{NodeGpuTimes, count as count_gpu};
 use open::Callers;
-pub(crate) use registry::{NO_CALLER, OTHER};
+use registry::NO_CALLER;
+pub(crate) use registry::NodeParent;
 
 impl Caller {
     const NONE: Self = Self {
@@ -93,9 +98,10 @@ impl CountedCall {
 /// The counts of a node on all threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NodeCounts {
-    /// The node of the caller, which comes before this one; [`NO_CALLER`] or [`OTHER`].
-    pub(crate) parent: u32,
+    pub(crate) parent: NodeParent,
     pub(crate) name: u32,
+    /// `true` if calls made here are on paths beyond the bound.
+    pub(crate) is_cut: bool,
     pub(crate) cpu: NodeTotals,
     pub(crate) cuda: NodeGpuTimes,
 }
@@ -179,7 +185,7 @@ pub(crate) fn finished(
     let without_thread = || {
         let node = match call {
             Some(call) => registry::by_id(call.node),
-            None => registry::node(NO_CALLER, name),
+            None => registry::node(Caller::NONE, name),
         };
         let node = node?;
         let kind = node.kind(is_recursive, is_outermost);
@@ -220,8 +226,9 @@ pub(crate) fn all() -> Vec<NodeCounts> {
     // Read before the CPU times: a call counts its CPU time first, so no call is seen with its GPU time alone.
     let cuda = gpu::all();
     let counts = |(node, cpu): (&registry::Node, NodeTotals)| NodeCounts {
-        parent: node.parent,
+        parent: node.parent(),
         name: node.pair.1,
+        is_cut: node.is_cut.load(Relaxed),
         cpu,
         cuda: cuda.get(node.id as usize).copied().unwrap_or_default(),
     };

@@ -165,9 +165,9 @@ impl Callers {
             if let Some(open) = self.open_call(pair, index) {
                 return Some((open, true));
             }
-            self.new_path(path)?
+            self.new_path(caller, name)?
         };
-        // By the node's pair, which is not that of the call if the node stands for calls of other callers.
+        // By the node's pair, which is not that of the call if there are too many pairs.
         match self.open_call(known.node.pair, Some(known.pair)) {
             Some(open) => Some((open, true)),
             None => Some((known, false)),
@@ -175,14 +175,14 @@ impl Callers {
     }
 
     /// Returns the node of a path, and remembers it.
-    fn new_path(&mut self, path: (u32, u32)) -> Option<KnownNode> {
-        let node = registry::node(path.0, path.1)?;
+    fn new_path(&mut self, caller: Caller, name: u32) -> Option<KnownNode> {
+        let node = registry::node(caller, name)?;
         let known = self.known(node.id, || Some(node))?;
         if self.by_path.len() >= MAX_KNOWN {
             self.by_path.clear();
         }
         if self.by_path.try_reserve(1).is_ok() {
-            self.by_path.insert(path, known);
+            self.by_path.insert((caller.node, name), known);
         }
         Some(known)
     }
@@ -205,7 +205,7 @@ impl Callers {
 
     /// Returns the node of calls of a name whose caller is not known.
     pub(super) fn known_root(&mut self, name: u32) -> Option<KnownNode> {
-        let node = registry::node(NO_CALLER, name)?;
+        let node = registry::node(Caller::NONE, name)?;
         self.known(node.id, || Some(node))
     }
 

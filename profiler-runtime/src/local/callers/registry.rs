@@ -10,25 +10,30 @@ use std::collections::HashMap;
 use std::iter;
 use std::ptr;
 use std::sync::atomic::{
-    AtomicPtr,
-    Ordering::{Acquire, Release},
+    AtomicBool, AtomicPtr,
+    Ordering::{Acquire, Relaxed, Release},
 };
 
 use profiler_host::diagnostics;
 use profiler_host::sync::{Lock, ReentrancyGuard};
 
-use crate::local::shared_scope::Pair;
+use crate::local::shared_scope::{Caller, Pair};
 use crate::name::MAX_NAMES;
 use crate::stats::{CallKind, NodeCell, NodeTotals};
 
 /// The caller of a scope without an enclosing scope: the id of no name and of no node.
 pub(crate) const NO_CALLER: u32 = u32::MAX;
-/// The caller of calls beyond the bound: the id of no name and of no node.
-pub(crate) const OTHER: u32 = NO_CALLER - 1;
+/// The caller of calls beyond both bounds: the id of no name and of no node.
+const OTHER: u32 = NO_CALLER - 1;
 
-/// The largest number of paths. The calls of further ones are counted with the caller [`OTHER`], in a node for each name.
+/// The largest number of paths, besides those of a single call. Calls on further ones have a node for each pair of caller
+/// and callee, whatever called the caller.
 const MAX_PATHS: usize = 1 << 14;
-const _: () = assert!(MAX_PATHS + MAX_NAMES < 1 << 30, "`CountedCall` has 30 bits");
+/// The largest number of such pairs. The calls of further ones have a node for each callee, with the caller [`OTHER`].
+const MAX_PAIRS: usize = 1 << 16;
+const MAX_NODES: usize = MAX_PATHS + MAX_PAIRS + 2 * MAX_NAMES;
+const _: () = assert!(MAX_NODES < 1 << 30, "`CountedCall` has 30 bits");
+const _: () = assert!(MAX_NODES + MAX_NAMES < OTHER as usize, "see `any_path`");
 /// Cells that are allocated at once.
 const CHUNK: usize = 32;
 
@@ -37,14 +42,34 @@ const CHUNK: usize = 32;
 pub(crate) struct Node {
     /// Counted up from 0, so that a node comes after its parent.
     pub(super) id: u32,
-    /// The node of the caller, [`NO_CALLER`] or [`OTHER`].
-    pub(super) parent: u32,
+    /// The node of the caller, [`NO_CALLER`], [`OTHER`], or [`any_path`] of the caller's name.
+    parent: u32,
     /// The names of caller and callee.
     pub(super) pair: Pair,
     /// `true` if the callee is also further up on the path.
     pub(super) shows_recursion: bool,
+    /// `true` once a call made here was on a path beyond the bound.
+    pub(super) is_cut: AtomicBool,
     /// The node that was made before this one.
     previous: Option<&'static Self>,
+}
+
+/// What is known of the caller of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NodeParent {
+    /// There is none.
+    NoCaller,
+    /// The node of the caller, which comes before this one.
+    Node(u32),
+    /// The name of the caller, on paths beyond the bound.
+    Name(u32),
+    /// There are too many pairs of caller and callee.
+    Other,
+}
+
+/// Stands for the nodes of a name as callers, on paths beyond the bound: the id of no node.
+fn any_path(name: u32) -> u32 {
+    OTHER - 1 - name
 }
 
 /// Cells that were allocated together, and a link to those that were before.
@@ -65,8 +90,9 @@ struct Registry {
     nodes: Vec<&'static Node>,
     /// The counts of ended threads, by id.
     totals: Vec<NodeTotals>,
-    /// The nodes of paths, without those of other callers.
+    /// The nodes of paths, and those of pairs.
     paths: usize,
+    pairs: usize,
     /// The cells of all threads.
     cells: usize,
     /// Those that no thread uses, with room for all.
@@ -99,6 +125,7 @@ impl Registry {
         nodes: Vec::new(),
         totals: Vec::new(),
         paths: 0,
+        pairs: 0,
         cells: 0,
         free: Vec::new(),
     };
@@ -114,7 +141,8 @@ impl Registry {
         Self {
             by_path: Some(nodes.iter().map(|node| (node.path(), *node)).collect()),
             totals: vec![NodeTotals::default(); nodes.len()],
-            paths: nodes.iter().filter(|node| node.parent != OTHER).count(),
+            paths: nodes.iter().filter(|node| node.is_path()).count(),
+            pairs: nodes.iter().filter(|node| node.is_pair()).count(),
             nodes,
             cells,
             free,
@@ -125,8 +153,8 @@ impl Registry {
         self.by_path.as_ref()?.get(&path).copied()
     }
 
-    /// Adds a node. Returns `None` if there is no memory for it.
-    fn add(&mut self, (parent, name): (u32, u32)) -> Option<&'static Node> {
+    /// Adds a node for calls of a pair of names. Returns `None` if there is no memory for it.
+    fn add(&mut self, parent: u32, pair: Pair) -> Option<&'static Node> {
         let by_path = self.by_path.get_or_insert_default();
         by_path.try_reserve(1).ok()?;
         self.nodes.try_reserve(1).ok()?;
@@ -134,18 +162,21 @@ impl Registry {
         let around = self.nodes.get(parent as usize).copied();
         let mut callers =
             iter::successors(around, |node| self.nodes.get(node.parent as usize).copied());
+        let (caller, name) = pair;
         let node = leaked(Node {
             id: u32::try_from(self.nodes.len()).ok()?,
             parent,
-            pair: (around.map_or(parent, |around| around.pair.1), name),
-            shows_recursion: callers.any(|caller| caller.pair.1 == name),
+            pair,
+            shows_recursion: caller == name || callers.any(|caller| caller.pair.1 == name),
+            is_cut: AtomicBool::new(false),
             previous: self.nodes.last().copied(),
         })?;
         LAST_NODE.store(ptr::from_ref(node).cast_mut(), Release);
         by_path.insert(node.path(), node);
         self.nodes.push(node);
         self.totals.push(NodeTotals::default());
-        self.paths += usize::from(parent != OTHER);
+        self.paths += usize::from(node.is_path());
+        self.pairs += usize::from(node.is_pair());
         Some(node)
     }
 
@@ -172,6 +203,23 @@ impl Node {
         (self.parent, self.pair.1)
     }
 
+    pub(super) fn parent(&self) -> NodeParent {
+        match self.parent {
+            NO_CALLER => NodeParent::NoCaller,
+            OTHER => NodeParent::Other,
+            _ if self.parent == any_path(self.pair.0) => NodeParent::Name(self.pair.0),
+            node => NodeParent::Node(node),
+        }
+    }
+
+    fn is_path(&self) -> bool {
+        matches!(self.parent(), NodeParent::NoCaller | NodeParent::Node(_))
+    }
+
+    fn is_pair(&self) -> bool {
+        matches!(self.parent(), NodeParent::Name(_))
+    }
+
     /// Returns the kind of a call that is counted here.
     pub(super) fn kind(&self, is_recursive: bool, is_outermost: bool) -> CallKind {
         if is_recursive {
@@ -184,24 +232,44 @@ impl Node {
     }
 }
 
-/// Returns the node for the calls of a name by the node `parent`, or by none. Returns `None` if there is no memory.
-pub(super) fn node(parent: u32, name: u32) -> Option<&'static Node> {
+/// Returns the node for the calls of a name by a caller. Returns `None` if there is no memory.
+pub(super) fn node(caller: Caller, name: u32) -> Option<&'static Node> {
     let mut registry = REGISTRY.lock();
-    if let Some(node) = registry.get((parent, name)) {
+    let is_root = caller.node == NO_CALLER;
+    let pair = (if is_root { NO_CALLER } else { caller.name }, name);
+    if let Some(node) = registry.get((caller.node, name)) {
         return Some(node);
     }
-    if registry.paths < MAX_PATHS {
-        return registry.add((parent, name));
+    if registry.paths < MAX_PATHS || is_root {
+        return registry.add(caller.node, pair);
     }
-    let other = match registry.get((OTHER, name)) {
-        Some(node) => node,
-        None => registry.add((OTHER, name))?,
+    if let Some(node) = registry.nodes.get(caller.node as usize) {
+        node.is_cut.store(true, Relaxed);
+    }
+    let any_path = any_path(pair.0);
+    let beyond = if let Some(node) = registry.get((any_path, name)) {
+        node
+    } else if registry.pairs < MAX_PAIRS {
+        registry.add(any_path, pair)?
+    } else {
+        match registry.get((OTHER, name)) {
+            Some(node) => node,
+            None => registry.add(OTHER, (OTHER, name))?,
+        }
     };
+    let has_other = beyond.parent == OTHER;
     drop(registry);
     diagnostics::warn_once(&format!(
-        "there are more than {MAX_PATHS} call paths; calls on further ones are counted with the caller `(other callers)`"
+        "there are more than {MAX_PATHS} call paths: calls on further ones are counted by caller and callee alone, which \
+         stand below `(other callers)` in the call tree"
     ));
-    Some(other)
+    if has_other {
+        diagnostics::warn_once(&format!(
+            "there are more than {MAX_PAIRS} pairs of caller and callee on these paths: calls of further ones have the \
+             caller `(other callers)`"
+        ));
+    }
+    Some(beyond)
 }
 
 /// Returns the node with this id.

@@ -16,6 +16,7 @@ fn window(id: u64) -> WindowSpec {
         cycle: id,
         capacity: 100,
         options: SessionOptions::DEFAULT,
+        skipped: 0,
         opened: 1_000 * id,
         closed: Some(1_000 * (id + 1)),
         toggles: Vec::new(),
@@ -64,31 +65,26 @@ pub(in super::super) fn ready(launches: &[Launch], activities: &[WorkActivity]) 
     }
 }
 
-/// Delivers a window. Returns how many launches and records were late.
-fn deliver(
-    joiner: &mut WorkJoiner,
-    builders: &mut HashMap<u64, WindowBuilder>,
-    spec: &WindowSpec,
-) -> u64 {
-    let mut builder = builders.remove(&spec.id).unwrap_or_default();
-    joiner.deliver(spec, &mut builder);
+/// Delivers the oldest window. Returns how many launches and records were late.
+fn deliver(joiner: &mut WorkJoiner, windows: &mut Windows) -> u64 {
+    let mut oldest = windows.sessions[0].windows.pop_front().expect("a window");
+    let (spec, builder) = oldest.parts();
+    joiner.deliver(spec, builder);
     builder.work.lost.late
 }
 
 #[test]
 fn a_scope_that_arrives_after_the_delivery_of_its_window_is_late_in_the_next_one() {
     let mut joiner = WorkJoiner::default();
-    let mut builders: HashMap<u64, WindowBuilder> = HashMap::new();
-    let specs = [window(1), window(2), window(3)];
-    let [first, second, third] = &specs;
+    let mut windows = Windows::of([window(1), window(2), window(3)]);
     let graph = ready(&[launch(1_500, 7)], &[record(7)]);
-    joiner.sort(graph, &specs, &mut builders);
-    assert_eq!(deliver(&mut joiner, &mut builders, first), 0);
+    joiner.sort(graph, &mut windows);
+    assert_eq!(deliver(&mut joiner, &mut windows), 0);
     // Another node of the graph, and a launch of the first window with its record.
     let late = ready(&[launch(1_600, 8)], &[record(7), record(8)]);
-    joiner.sort(late, &specs[1..], &mut builders);
-    assert_eq!(deliver(&mut joiner, &mut builders, second), 3);
-    assert_eq!(deliver(&mut joiner, &mut builders, third), 0);
+    joiner.sort(late, &mut windows);
+    assert_eq!(deliver(&mut joiner, &mut windows), 3);
+    assert_eq!(deliver(&mut joiner, &mut windows), 0);
     joiner.end(1);
     assert!(joiner.settle_ended(false), "more may come");
     let warning = "after the last window of their session";
@@ -97,7 +93,7 @@ fn a_scope_that_arrives_after_the_delivery_of_its_window_is_late_in_the_next_one
         notices.iter().any(|notice| notice.contains(warning))
     };
     assert!(!has_warned());
-    joiner.sort(ready(&[], &[record(8)]), &[], &mut builders);
+    joiner.sort(ready(&[], &[record(8)]), &mut windows);
     assert!(joiner.settle_ended(false) && has_warned());
     assert!(!joiner.settle_ended(true));
     joiner.free();
@@ -107,7 +103,6 @@ fn a_scope_that_arrives_after_the_delivery_of_its_window_is_late_in_the_next_one
 #[test]
 fn losses_are_counted_in_one_window_and_in_none_without_kernels() {
     let mut joiner = WorkJoiner::default();
-    let mut builders: HashMap<u64, WindowBuilder> = HashMap::new();
     let [first, second] = [window(1), window(2)];
     let without = WindowSpec {
         session: 2,
@@ -119,7 +114,7 @@ fn losses_are_counted_in_one_window_and_in_none_without_kernels() {
     };
     cuda::lose_work(WorkLoss::QueueFull, 3);
     let lost = |spec: &WindowSpec| {
-        let mut builder = builders.remove(&spec.id).unwrap_or_default();
+        let mut builder = WindowBuilder::default();
         joiner.deliver(spec, &mut builder);
         builder.work.lost.queue_full
     };
@@ -131,17 +126,16 @@ fn losses_are_counted_in_one_window_and_in_none_without_kernels() {
 #[test]
 fn launches_that_are_not_remembered_are_counted() {
     let mut joiner = WorkJoiner::default();
-    let mut builders: HashMap<u64, WindowBuilder> = HashMap::new();
-    let specs = [window(1)];
+    let mut windows = Windows::of([window(1)]);
     let most = u32::try_from(MAX_KNOWN).expect("small");
     let launches: Vec<Launch> = (0..most).map(|number| launch(1_500, number)).collect();
     let before = WorkLosses::now().launch_queue_full;
-    joiner.sort(ready(&launches, &[]), &specs, &mut builders);
+    joiner.sort(ready(&launches, &[]), &mut windows);
     assert_eq!(joiner.known.len(), MAX_KNOWN - 1);
     // Other tests lose launches too.
     assert!(WorkLosses::now().launch_queue_full > before);
     // A launch whose records have come makes room.
-    joiner.sort(ready(&[], &[record(5), record(6)]), &specs, &mut builders);
-    joiner.sort(ready(&[launch(1_600, most)], &[]), &specs, &mut builders);
+    joiner.sort(ready(&[], &[record(5), record(6)]), &mut windows);
+    joiner.sort(ready(&[launch(1_600, most)], &[]), &mut windows);
     assert!(joiner.known.contains_key(&most) && !joiner.known.contains_key(&5));
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use profiler_report::EdgeTimes;
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 
 use self::program::{Call, Model, NAMES, program};
 use super::*;
@@ -36,24 +37,58 @@ fn run(program: Vec<Call>, names: [u32; NAMES.len()]) {
     std::thread::spawn(run).join().expect("does not panic");
 }
 
+/// Runs a program whose functions have these names. Returns the tree of the statistics, which has its functions and edges.
+fn tree_of(program: &[Call], texts: &[String; NAMES.len()]) -> Result<CallTree, TestCaseError> {
+    let names = texts.each_ref();
+    let names = names.map(|text| name::declared(text, std::panic::Location::caller()).id);
+    run(program.to_vec(), names);
+    // There is none before the first call, and a program may have none.
+    let tree = of_statistics().unwrap_or_default();
+    let number = |name: &str| texts.iter().position(|known| *known == name);
+    let model = Model::of(program);
+    model.check(&tree, number, crate::clock::clock().nanoseconds(1.0))?;
+    Ok(tree)
+}
+
+/// Programs with more paths than are counted.
+#[cfg_attr(miri, ignore = "takes long")]
+#[test]
+fn calls_on_paths_beyond_the_bound_have_their_caller_and_their_times() {
+    static CASES: AtomicUsize = AtomicUsize::new(0);
+    let mut runner = TestRunner::new(ProptestConfig::with_cases(3));
+    let programs = program(NAMES.len(), 40_000..40_001);
+    let checked = runner.run(&programs, |program| {
+        let case = CASES.fetch_add(1, Relaxed);
+        let texts = NAMES.map(|name| format!("call tree: beyond {case} {name}"));
+        let tree = tree_of(&program, &texts)?;
+        // The tree says where paths end, and who called what is beyond.
+        let callers: Vec<_> = tree
+            .nodes
+            .iter()
+            .filter(|node| node.is_caller_only)
+            .collect();
+        prop_assert!(callers.len() >= NAMES.len());
+        prop_assert!(
+            callers
+                .iter()
+                .all(|caller| caller.calls == 0 && caller.cpu.is_none())
+        );
+        prop_assert!(tree.nodes.iter().any(|node| node.is_cut && node.calls > 0));
+        Ok(())
+    });
+    checked.expect("all calls are counted");
+}
+
 proptest! {
     // Each case has names of its own, and the number of paths is bounded.
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 60 }))]
 
     #[test]
-    fn the_statistics_have_the_functions_and_edges_of_their_calls(program in program()) {
+    fn the_statistics_have_the_functions_and_edges_of_their_calls(program in program(4, 0..60)) {
         static CASES: AtomicUsize = AtomicUsize::new(0);
         let case = CASES.fetch_add(1, Relaxed);
         let texts = NAMES.map(|name| format!("call tree: {case} {name}"));
-        let names = [0, 1, 2, 3].map(|index: usize| {
-            name::declared(&texts[index], std::panic::Location::caller()).id
-        });
-        run(program.clone(), names);
-        // There is none before the first call, and a program may have none.
-        let tree = of_statistics().unwrap_or_default();
-        let number = |name: &str| texts.iter().position(|known| *known == name);
-        let model = Model::of(&program);
-        model.check(&tree, number, crate::clock::clock().nanoseconds(1.0))?;
+        let tree = tree_of(&program, &texts)?;
         // No path has a pair of caller and callee twice.
         for index in (0..).take(tree.nodes.len()) {
             let path = tree.path(index);

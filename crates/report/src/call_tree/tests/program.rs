@@ -18,17 +18,21 @@ pub(super) struct Call {
     pub(super) own: i64,
 }
 
-pub(super) const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+pub(super) const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
-/// Returns the calls of a random program in the order in which they begin. In each instant one call has self time.
-pub(super) fn program() -> impl Strategy<Value = Vec<Call>> {
+/// Returns the calls of a random program of so many functions in the order in which they begin, at most forty deep. In
+/// each instant one call has self time.
+pub(super) fn program(
+    functions: usize,
+    calls: std::ops::Range<usize>,
+) -> impl Strategy<Value = Vec<Call>> {
     // For each call: how many of the calls around it end first, and its name.
-    let calls = proptest::collection::vec((0..3_usize, 0..NAMES.len()), 0..60);
+    let calls = proptest::collection::vec((0..3_usize, 0..functions), calls);
     calls.prop_map(|calls| {
         let mut open: Vec<u32> = Vec::new();
         let mut program: Vec<Call> = Vec::new();
         for (index, (left, name)) in (0..).zip(calls) {
-            open.truncate(open.len().saturating_sub(left));
+            open.truncate(open.len().saturating_sub(left).min(39));
             let parent = open.last().copied();
             if let Some(parent) = parent {
                 program[parent as usize].own += 2;

@@ -12,7 +12,7 @@ const REMARKS = [
   ['panicked', 'call', 'ended with a panic'],
   ['dropped_futures', 'future', 'dropped before completion'],
   ['open', 'call', 'still open, in no column'],
-  ['out_of_order', 'call', 'ended out of order: the self time is an upper bound'],
+  ['out_of_order', 'call', 'ended out of order, or on another thread: the self time is an upper bound'],
   ['without_cuda', 'call', 'without the GPU time they should have'],
 ];
 /** How many callers and callees are listed. */

@@ -148,7 +148,8 @@ class Icicle {
     const sum = this.tree.sums[clock][node];
     this.about.replaceChildren(nameElement(this.tree.nameOf(node)),
       ` ${time(sum)} (${share(sum / this.tree.total(clock))}) with its callees, ${time(this.tree.own[clock][node])} `
-      + `without, ${counted(this.tree.calls[node], 'call')}`);
+      + `without, ${counted(this.tree.calls[node], 'call')}`
+      + (this.tree.cut.has(node) ? '; further callees are below “(other callers)”' : ''));
   }
 
   /** Says how much of the time is in the calls that were searched for, each instant once. */

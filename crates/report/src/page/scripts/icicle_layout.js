@@ -3,7 +3,7 @@
 /**
  * The call tree: columns of numbers, as the profiler writes them.
  * @typedef {{names: string[], parent: number[], name: number[], calls: number[], cpu: number[],
- *   cuda: number[]}} TreeData
+ *   cuda: number[], cut: number[]}} TreeData
  */
 
 class CallTree {
@@ -14,6 +14,8 @@ class CallTree {
     this.calls = data.calls;
     this.parent = data.parent.map((place) => place - 1);
     this.own = { cpu: data.cpu, cuda: data.cuda };
+    /** Nodes that called more than is below them. */
+    this.cut = new Set(data.cut);
     /** @type {Object<string, Float64Array>} for each clock, the times of nodes with all below them */
     this.sums = { cpu: this.sum(data.cpu), cuda: this.sum(data.cuda) };
     /** @type {number[][]} */

@@ -65,6 +65,54 @@ fn gpu_times_have_the_callers_that_were_not_measured_on_the_gpu() {
 }
 
 #[test]
+fn calls_on_paths_that_were_not_counted_have_their_callers_and_no_time_twice() {
+    // main calls f, which calls g; so does h, whose own path was not counted.
+    let mut tree = tree(&[
+        (None, "main", 1, 1e9, None),
+        (Some(0), "f", 2, 2e9, Some(1e9)),
+        (None, "(other callers)", 0, 0.0, None),
+        (Some(2), "f", 0, 0.0, None),
+        (Some(3), "g", 3, 3e9, Some(2e9)),
+        (Some(2), "h", 0, 0.0, None),
+        (Some(5), "g", 4, 4e9, Some(3e9)),
+        (Some(2), "g", 0, 0.0, None),
+        (Some(7), "h", 5, 5e9, None),
+    ]);
+    for caller in [2, 3, 5, 7] {
+        tree.nodes[caller].is_caller_only = caller != 2;
+        (tree.nodes[caller].cpu, tree.nodes[caller].cuda) = (None, None);
+    }
+    let entries = marshal_reader::profile(&profile(&tree, Clock::Cpu));
+    assert!(!entries.contains_key("(other callers)"));
+    assert_eq!(entries["f"].total_s, 2.0, "its calls include those of g");
+    assert_eq!(entries["f"].callers.len(), 1);
+    assert_eq!(entries["g"].callers["f"], (3, 3, 3.0, 3.0));
+    assert_eq!(entries["g"].callers["h"], (4, 4, 4.0, 4.0));
+    assert_eq!(entries["h"].callers["g"], (5, 5, 5.0, 5.0));
+    let edges = tree.edges();
+    let edges = edges
+        .iter()
+        .map(|edge| (edge.caller.as_deref(), &*edge.callee));
+    let callers = [Some("f"), Some("h")].map(|caller| (caller, "g"));
+    assert_eq!(
+        edges
+            .clone()
+            .filter(|(_, callee)| *callee == "g")
+            .collect::<Vec<_>>(),
+        callers
+    );
+    assert!(
+        edges
+            .clone()
+            .all(|(caller, _)| caller != Some("(other callers)"))
+    );
+    let entries = marshal_reader::profile(&profile(&tree, Clock::Cuda));
+    assert_eq!(entries["f"].total_s, 1.0);
+    assert_eq!(entries["h"].total_s, 3.0, "it was not measured itself");
+    assert_eq!(entries["g"].callers["h"], (4, 4, 3.0, 3.0));
+}
+
+#[test]
 fn integers_of_any_size_are_read_back() {
     let limit = 1_u64 << 31;
     for number in [

@@ -115,7 +115,7 @@ fn what_statistics_do_not_know_is_said() {
         ..work("held", 1e6, 1e6)
     };
     let table = summary(vec![out_of_order]).key_averages().to_string();
-    let note = "\nheld: 2 calls ended out of order: self is an upper bound; drop guards in the reverse order of their creation\n";
+    let note = "\nheld: 2 calls ended out of order, or on another thread: self is an upper bound; drop guards in the reverse order of their creation, on their stack and thread\n";
     assert!(table.contains(note), "{table}");
 
     let nothing = Summary {
