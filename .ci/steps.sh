@@ -562,7 +562,7 @@ emulate() {
         cargo run --locked --quiet --target "$system" --package profiler-examples --example methods_and_impl_blocks
     )
     # It also fails if there is no trace.
-    cargo run --locked --quiet --package profiler-trace-validator -- "$scratch/$system-trace.json"
+    cargo run --locked --quiet --package profiler-trace-validator -- --strict "$scratch/$system-trace.json"
     python3 -c '
 import json, pathlib, sys
 rows = json.loads(pathlib.Path(sys.argv[1]).read_text())["rows"]

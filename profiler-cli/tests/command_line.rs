@@ -58,10 +58,25 @@ fn validate_prints_each_violation_and_exits_with_1() {
     assert_eq!(run.code, 1, "{run:?}");
     assert!(
         run.stdout
-            .starts_with(&format!("{bad}: rule 6 (Slice), event 0 ")),
+            .starts_with(&format!("{bad}: error: rule 6 (Slice), event 0 ")),
         "{run:?}"
     );
     assert!(!run.stdout.contains('\u{1b}'), "{run:?}");
+}
+
+#[test]
+fn validate_exits_with_0_for_remarks_unless_it_is_strict() {
+    let folder = Folder::new();
+    let odd = folder.file(
+        "odd.json",
+        br#"{"traceEvents": [{"ph": "s", "cat": "ac2g", "name": "ac2g", "id": 7, "ts": 1}]}"#,
+    );
+    let run = profiler(&["validate", &odd]);
+    let remark = format!("{odd}: remark: rule 20 (Arrow), event 0 ");
+    assert!(run.code == 0 && run.stdout.starts_with(&remark), "{run:?}");
+    let run = profiler(&["validate", "--strict", &odd]);
+    let error = remark.replace("remark", "error");
+    assert!(run.code == 1 && run.stdout.starts_with(&error), "{run:?}");
 }
 
 #[test]

@@ -148,7 +148,7 @@ fn the_table_is_sorted_limited_and_restricted() {
 
 #[test]
 fn the_trace_is_valid() {
-    let run = profiler(&["validate", TRACE]);
+    let run = profiler(&["validate", "--strict", TRACE]);
     assert_eq!(
         (run.code, run.stdout.as_str(), run.stderr.as_str()),
         (0, "", "")

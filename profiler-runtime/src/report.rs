@@ -20,13 +20,13 @@ pub use profiler_report::LaunchCategory;
 pub use profiler_report::{
     CallEdge, CallEdges, CallFunction, CallLabels, CallNode, CallTree, CallTreeOptions, Color,
     CopyUse, Counter, Device, DeviceProperties, DropReason, EdgeTimes, Energy, Environment,
-    FillUse, GpuDevice, GpuQuantity, GpuReadings, GpuSample, GpuWork, GpuWorkKind, GroupBy,
-    HeldBack, HiddenCalls, Histogram, HistogramBucket, HistoryPoint, KernelLaunch, KernelRow,
-    KernelRowKind, KernelUse, Kernels, KeyAverages, Launch, MemoryCopy, MemoryFill, MemoryKind,
-    MemoryStats, MemoryUse, MinMax, OwnCost, Replay, Restriction, RestrictionError, Row, RowLimit,
-    SampledGpu, ScopeKernels, Slice, SliceDetails, SliceEnding, SliceKind, SliceName, SortKey,
-    SortKeyError, SpanLoss, Step, Summary, TableOptions, ThrottleReasons, TimeSource, Timeline,
-    Times, Track, TrackKind, Verdict, Wait, WaitKind,
+    FillUse, GpuDevice, GpuQuantity, GpuRanges, GpuReadings, GpuSample, GpuWork, GpuWorkKind,
+    GroupBy, HeldBack, HiddenCalls, Histogram, HistogramBucket, HistoryPoint, KernelLaunch,
+    KernelRow, KernelRowKind, KernelUse, Kernels, KeyAverages, Launch, MemoryCopy, MemoryFill,
+    MemoryKind, MemoryStats, MemoryUse, MinMax, OwnCost, Replay, Restriction, RestrictionError,
+    Row, RowLimit, SampledGpu, ScopeKernels, Slice, SliceDetails, SliceEnding, SliceKind,
+    SliceName, SortKey, SortKeyError, SpanLoss, Step, Summary, TableOptions, ThrottleReasons,
+    TimeSource, Timeline, Times, Track, TrackKind, Verdict, Wait, WaitKind,
 };
 #[cfg(feature = "export")]
 #[doc(inline)]

@@ -27,6 +27,7 @@ mod rank {
     pub(super) const CUDA_MEAN: u8 = 44;
     pub(super) const CUDA_SELF_PERCENT: u8 = 40;
     pub(super) const POLLED: u8 = 56;
+    pub(super) const GPU_RANGES: u8 = 53;
     pub(super) const THREAD_TIME: u8 = 38;
     pub(super) const POWER: u8 = 37;
     pub(super) const ENERGY: u8 = 36;
@@ -219,6 +220,7 @@ impl<'r> Columns<'r> {
             }
             columns.push_energy();
         }
+        columns.push_gpu_ranges();
         columns.push_memory(statistics);
         columns.push_calls("# of Calls");
         let mut columns = columns.list;
@@ -238,7 +240,7 @@ impl<'r> Columns<'r> {
             sorted_by,
             has_groups: rows
                 .iter()
-                .any(|row| row.cuda.is_some() || row.memory.is_some()),
+                .any(|row| row.cuda.is_some() || row.gpu_ranges.is_some() || row.memory.is_some()),
             list: Vec::new(),
         }
     }
@@ -340,6 +342,15 @@ impl<'r> Columns<'r> {
             Some(Key::SelfThreadTimeTotal),
             group,
         );
+    }
+
+    /// Adds the length of ranges on streams, if there are any.
+    fn push_gpu_ranges(&mut self) {
+        if self.rows.iter().any(|row| row.gpu_ranges.is_some()) {
+            let total = |row: &Row| row.gpu_ranges.map(|ranges| time(ranges.total_ns));
+            let column = Column::of(self.rows, "GPU ranges", total);
+            self.push(column, rank::GPU_RANGES, None, Some(Device::Cuda.name()));
+        }
     }
 
     fn push_verdict(&mut self, launch: &str, verdict: &str) {

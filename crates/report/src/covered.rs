@@ -11,8 +11,6 @@ const MAX_DEPTH: usize = 512;
 /// For each slice, returns `true` if it is work inside the GPU time of a scope, on the stream of that. Tables and trees
 /// count the time for the scope, and leave such work out: each nanosecond is counted once. `callers` are the calls that
 /// slices belong to.
-///
-/// In files of PyTorch, scopes on streams have no self time: there the work is counted.
 pub(super) fn covered(timeline: &Timeline, callers: &[u32]) -> Vec<bool> {
     let slices = &timeline.slices;
     let mut covered = vec![false; slices.len()];
@@ -22,7 +20,6 @@ pub(super) fn covered(timeline: &Timeline, callers: &[u32]) -> Vec<bool> {
     let mut measured: HashMap<u32, Vec<u32>> = HashMap::new();
     for (slice, caller) in slices.iter().zip(callers) {
         if slice.kind == SliceKind::GpuScope
-            && slice.self_ns > 0
             && *caller != NONE
             && let Some(stream) = stream_of(slice.track)
         {
@@ -87,8 +84,8 @@ mod tests {
     }
 
     /// A call with a GPU time, another one inside, and work of both.
-    fn timeline(self_ns: i64) -> Timeline {
-        use SliceKind::{Call, GpuScope, GpuWork};
+    fn timeline(kind: SliceKind) -> Timeline {
+        use SliceKind::{Call, GpuWork};
 
         let stream = |id| Track {
             kind: TrackKind::GpuStream,
@@ -101,7 +98,7 @@ mod tests {
             slices: vec![
                 slice(0, Call, None, 10),
                 slice(0, Call, Some(0), 10),
-                slice(1, GpuScope, Some(0), self_ns),
+                slice(1, kind, Some(0), 20),
                 slice(2, GpuWork, Some(0), 5),
                 slice(2, GpuWork, Some(1), 5),
                 slice(3, GpuWork, Some(1), 5),
@@ -119,13 +116,14 @@ mod tests {
     #[test]
     fn work_is_in_a_gpu_time_around_its_launch_on_the_same_stream() {
         assert_eq!(
-            covered_of(&timeline(20)),
+            covered_of(&timeline(SliceKind::GpuScope)),
             [false, false, false, true, true, false, false]
         );
     }
 
     #[test]
-    fn a_gpu_time_that_has_no_time_of_its_own_covers_nothing() {
-        assert!(covered_of(&timeline(0)).iter().all(|covered| !covered));
+    fn a_range_covers_nothing() {
+        let covered = covered_of(&timeline(SliceKind::GpuRange));
+        assert!(covered.iter().all(|covered| !covered));
     }
 }

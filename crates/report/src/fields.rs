@@ -3,7 +3,7 @@
 use super::energy::Energy;
 use super::histogram::Histogram;
 use super::history;
-use super::row::{MemoryStats, Row};
+use super::row::{GpuRanges, MemoryStats, Row};
 use super::text::json::{array, object, string};
 use super::text::{Field, csv};
 use super::times::Times;
@@ -15,6 +15,7 @@ pub(super) fn to_json(row: &Row) -> String {
     let stack = stack.map(|stack| array(stack.iter().map(|frame| string(frame))));
     // The text form of shapes is valid JSON.
     let shapes = row.input_shapes.is_some().then(|| row.shapes_text());
+    let ranges = row.gpu_ranges.map(|ranges| object(ranges.fields()));
     let mut fields = counts(row);
     fields.extend([
         Field::optional("input_shapes", shapes),
@@ -22,6 +23,7 @@ pub(super) fn to_json(row: &Row) -> String {
         Field::raw("streams", array(row.streams.iter().map(|key| string(key)))),
         Field::optional("cpu", row.cpu.map(|times| object(times.fields()))),
         Field::optional("cuda", row.cuda.map(|times| object(times.fields()))),
+        Field::optional("gpu_ranges", ranges),
         Field::optional("memory", row.memory.map(|used| object(memory(&used)))),
         Field::optional("energy", row.energy.map(|energy| object(energy.fields()))),
         Field::optional("cpu_histogram", histogram(row.cpu_histogram.as_ref())),
@@ -52,6 +54,8 @@ fn columns(row: &Row) -> Vec<Field> {
     ]);
     columns.extend(part("cpu", row.cpu.as_ref(), Times::fields));
     columns.extend(part("cuda", row.cuda.as_ref(), Times::fields));
+    let ranges = row.gpu_ranges.as_ref();
+    columns.extend(part("gpu_ranges", ranges, GpuRanges::fields));
     columns.extend(part("memory", row.memory.as_ref(), memory));
     columns.extend(part("energy", row.energy.as_ref(), Energy::fields));
     columns

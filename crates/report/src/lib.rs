@@ -125,7 +125,7 @@ pub use own_cost::OwnCost;
 pub use page::Page;
 pub use profiler_cuda_sys::driver::DeviceProperties;
 pub use restrict::{Restriction, RestrictionError};
-pub use row::{MemoryStats, Row};
+pub use row::{GpuRanges, MemoryStats, Row};
 pub use sampled_gpu::{HeldBack, SampledGpu};
 pub use sort::{SortKey, SortKeyError};
 #[cfg(feature = "export")]

@@ -3,6 +3,7 @@
 use super::energy::Energy;
 use super::histogram::{Histogram, Unsaved};
 use super::history::HistoryPoint;
+use super::text::Field;
 use super::times::Times;
 use super::verdict::Verdict;
 use crate::memory::MemoryUse;
@@ -36,6 +37,8 @@ pub struct Row {
     pub cpu: Option<Times>,
     /// Times on the GPU; `None` if no call has one.
     pub cuda: Option<Times>,
+    /// The ranges on streams with this name; `None` if there are none.
+    pub gpu_ranges: Option<GpuRanges>,
     /// How many calls took how long on the CPU; `None` without CPU times.
     pub cpu_histogram: Option<Histogram>,
     /// How many calls took how long on the GPU; `None` without GPU times.
@@ -134,6 +137,36 @@ impl Row {
         };
         let shapes: Vec<String> = shapes.iter().map(|shape| dimensions(shape)).collect();
         format!("[{}]", shapes.join(", "))
+    }
+}
+
+/// The ranges on streams that the program named, as PyTorch writes them (`gpu_user_annotation`): each lasts from the
+/// beginning of its first work to the end of its last one. No other value has their time, which is mostly that of the work
+/// inside.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default))]
+pub struct GpuRanges {
+    /// How many there are: a call has one on each stream that it used.
+    pub count: u64,
+    /// How long they lasted together, in nanoseconds.
+    pub total_ns: f64,
+    #[doc(hidden)]
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub non_exhaustive: (),
+}
+
+impl GpuRanges {
+    pub(super) fn add(&mut self, ns: f64) {
+        self.count += 1;
+        self.total_ns += ns;
+    }
+
+    pub(super) fn fields(&self) -> Vec<Field> {
+        vec![
+            Field::raw("count", self.count),
+            Field::nanoseconds("total_ns", self.total_ns),
+        ]
     }
 }
 

@@ -196,9 +196,9 @@ impl Slice {
         self.measured_ns.unwrap_or(self.duration_ns)
     }
 
-    /// Returns `true` for a GPU time of a scope, and for work on a device.
+    /// Returns `true` for what is on a stream.
     pub(crate) const fn is_on_gpu(&self) -> bool {
-        matches!(self.kind, SliceKind::GpuScope | SliceKind::GpuWork)
+        self.kind.is_on_gpu()
     }
 
     /// Returns `true` unless it is a GPU time without a place on its stream: its start is not known, or there is no room for
@@ -326,6 +326,17 @@ pub enum SliceKind {
     GpuScope,
     /// A kernel, a copy, or other work of its own name that its parent launched.
     GpuWork,
+    /// A range on a stream that the program named, from the beginning of its first work to the end of its last one, as
+    /// PyTorch writes it (`gpu_user_annotation`). It is no work: no total has its length.
+    GpuRange,
+}
+
+impl SliceKind {
+    /// Returns `true` for what is on a stream.
+    #[must_use]
+    pub const fn is_on_gpu(self) -> bool {
+        matches!(self, Self::GpuScope | Self::GpuWork | Self::GpuRange)
+    }
 }
 
 /// How a scope ended.

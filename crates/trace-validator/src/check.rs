@@ -96,8 +96,8 @@ impl Checker {
         if category == Category::Whole {
             return found;
         }
-        let numbers = ["pid", "tid"].map(|key| event.get(key).and_then(Value::as_i64));
-        if let [Some(pid), Some(tid)] = numbers {
+        let ids = ["pid", "tid"].map(|key| event.id(key));
+        if let [Some(pid), Some(tid)] = ids {
             let next = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
             let name = *self.names.entry(name.to_owned()).or_insert(next);
             self.slices.push(Slice {
@@ -109,11 +109,15 @@ impl Checker {
                 event: index,
                 category,
             });
-        } else {
-            found.push((
-                Rule::Track,
-                "`pid` or `tid` is no whole number: give it one".into(),
-            ));
+        }
+        let is_text = |key| event.text(key).is_some();
+        let has_ids = ids.iter().all(Option::is_some) || category.is_on_device();
+        if !has_ids {
+            let what = "`pid` or `tid` is no whole number: give it one";
+            found.push((Rule::Track, what.to_owned()));
+        } else if is_text("pid") || is_text("tid") {
+            let what = "`pid` or `tid` is text: write a number without quotes";
+            found.push((Rule::TrackText, what.to_owned()));
         }
         if name.contains("ProfilerStep") && !is_step(name, category) {
             let what = "the tools take it for a step: only steps of the run on the host may have `ProfilerStep` in \

@@ -83,21 +83,26 @@ impl Correlations {
         for event in self.on_device {
             let correlation = event.correlation;
             let launches = self.launches.get(&correlation);
-            let what = match launches.map_or(&[][..], Vec::as_slice) {
+            let (rule, what) = match launches.map_or(&[][..], Vec::as_slice) {
                 [external_id] if *external_id == event.external_id => continue,
-                [_] => "its launch has another `External id`: give both that of the operator"
-                    .to_owned(),
-                launches => format!(
-                    "{} launches have its `correlation` {correlation}: let it be one",
-                    launches.len()
+                [] => (
+                    Rule::Launched,
+                    format!("no launch has its `correlation` {correlation}: record its launch too"),
+                ),
+                [_] => (
+                    Rule::Correlation,
+                    "its launch has another `External id`: give both that of the operator"
+                        .to_owned(),
+                ),
+                launches => (
+                    Rule::Correlation,
+                    format!(
+                        "{} launches have its `correlation` {correlation}: let it be one",
+                        launches.len()
+                    ),
                 ),
             };
-            violations.add(
-                Rule::Correlation,
-                Some(event.event),
-                Some(&event.name),
-                what,
-            );
+            violations.add(rule, Some(event.event), Some(&event.name), what);
         }
     }
 }

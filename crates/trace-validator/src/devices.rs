@@ -36,7 +36,7 @@ impl Devices {
             let what = format!("`{missing}` is no whole number: write one");
             return Some((Rule::Memory, what));
         }
-        if event.get("tid").and_then(Value::as_i64).is_none() {
+        if event.id("tid").is_none() {
             return Some((Rule::Track, "`tid` is no whole number: give it one".into()));
         }
         match event.whole("Device Type") {

@@ -55,6 +55,12 @@ impl<'e> TraceEvent<'e> {
         self.0.get(key)?.as_f64()
     }
 
+    /// Returns the number of the process or the thread, which may be in quotes.
+    pub(super) fn id(&self, key: &str) -> Option<i64> {
+        let id = self.0.get(key)?;
+        id.as_i64().or_else(|| id.as_str()?.parse().ok())
+    }
+
     pub(super) fn get(&self, key: &str) -> Option<&'e Value> {
         self.0.get(key)
     }

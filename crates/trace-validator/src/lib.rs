@@ -24,10 +24,11 @@
 //!
 //! ```text
 //! $ profiler-trace-validator trace.json.gz
-//! trace.json.gz: rule 6 (Slice), event 0 `forward`: it needs `cat`, `ts`, and a `dur` that is not negative
+//! trace.json.gz: error: rule 6 (Slice), event 0 `forward`: it needs `cat`, `ts`, and a `dur` that is not negative
 //! ```
 //!
-//! Its exit status is 0 if there are no violations, 1 if there are some, and 2 if a file cannot be read.
+//! What the tools survive is a remark, and comes after the errors. The exit status is 0 if there are no errors, 1 if there are
+//! some, and 2 if a file cannot be read. `--strict` makes errors of remarks.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -55,7 +56,7 @@ use flate2::read::MultiGzDecoder;
 
 use self::check::Checker;
 use self::source::{Over, ReadProgress};
-pub use rule::{Rule, Violation};
+pub use rule::{Rule, Severity, Violation};
 
 /// The default size limit of a trace that [`validate`] reads, in bytes after decompression: 256 MiB.
 pub const DEFAULT_MAX_TRACE_BYTES: u64 = 256 << 20;
@@ -137,8 +138,8 @@ impl fmt::Debug for ValidateError {
 /// TensorBoard's trace plugin (torch-tb-profiler 0.4.3), HTA (0.5) and speedscope read all of it and get the right
 /// numbers. Returns an empty list if they do.
 ///
-/// Each [`Rule`] describes an input that one of the tools fails on; its documentation says how. The first hundred
-/// violations of each rule are listed.
+/// Each [`Rule`] describes an input that one of the tools fails on; its documentation says how, and whether they survive it.
+/// The first hundred violations of each rule are listed, errors first.
 ///
 /// The file is read event by event. It may have [`DEFAULT_MAX_TRACE_BYTES`] after decompression; [`validate_with`]
 /// accepts larger ones. Values may nest 127 levels deep.

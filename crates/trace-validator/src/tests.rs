@@ -146,6 +146,8 @@ slices without a time: cpu_op|forward|ts = null -> Slice
 times that lose nanoseconds: cpu_op|forward|ts = 8796093022208.5 -> Time
 threads without numbers: cpu_op|forward|tid = "main" -> Track
 threads without numbers: cpu_op|forward|pid = "Spans" -> Track
+threads with numbers in quotes: cpu_op|forward|tid = "1001" -> TrackText
+streams with names: kernel|gemm|tid = "stream 7" -> TrackText
 threads without numbers: cpu_instant_event|[memory]|tid = "main" -> Track
 slices that cross: cpu_op|matmul|dur = 500.0 -> Nesting
 slices that cross: gpu_user_annotation|matmul|ts = 165.0 -> Nesting
@@ -159,11 +161,11 @@ kernels without a stream: kernel|gemm|args|stream = 0 -> Stream
 kernels without a stream: kernel|gemm|args|stream = "7" -> Stream
 kernels without a stream: kernel|gemm|args|stream = null -> Stream
 kernels without a launch: kernel|gemm|args|correlation = 0 -> Correlation
-kernels without a launch: kernel|gemm|args|correlation = 9 -> Correlation
+kernels without a launch: kernel|gemm|args|correlation = 9 -> Launched
 kernels without a launch: kernel|gemm|args|correlation = null -> Correlation
 kernels with the launch of another: kernel|gemm|args|correlation = 2 -> none
 kernels of another operator: kernel|gemm|args|External id = 1 -> Correlation
-one has two, one has none: cuda_runtime|cudaMemset|args|correlation = 2 -> Correlation, Correlation
+one has two, one has none: cuda_runtime|cudaMemset|args|correlation = 2 -> Correlation, Launched
 launches without an operator: cuda_runtime|cudaLaunch|args|External id = null -> Correlation, Launch
 copies with other names: gpu_memcpy|Memcpy|name = "copy" -> Copy
 copies with other names: gpu_memset|Memset|name = "zero" -> Copy
@@ -227,6 +229,40 @@ fn correlations_that_make_hta_stop_are_found() {
 fn a_hundred_of_a_kind_are_enough() {
     let events: Vec<Value> = (0..500).map(|_| json!({"ph": "X"})).collect();
     assert_eq!(rules(&json!({"traceEvents": events})).len(), 100);
+}
+
+#[test]
+fn errors_come_before_remarks() {
+    let mut trace = good();
+    let events = trace["traceEvents"].as_array_mut().expect("a list");
+    // The launch loses its correlation, and the wait passes for a kernel.
+    events[4]["args"] = json!({"External id": 2});
+    events[11]["args"]["stream"] = json!(7);
+    assert_eq!(rules(&trace), [Rule::Wait, Rule::Launched]);
+}
+
+#[test]
+fn remarks_are_documented_as_such() {
+    let source = include_str!("rule.rs");
+    let documented = source.split("    /// ").scan(String::new(), |text, line| {
+        let is_first = line
+            .split(':')
+            .next()
+            .is_some_and(|n| n.parse::<u8>().is_ok());
+        *text = if is_first {
+            line.to_owned()
+        } else {
+            format!("{text}{line}")
+        };
+        Some(text.clone())
+    });
+    let documented: Vec<String> = documented.collect();
+    for rule in Rule::ALL {
+        let start = format!("{}:", rule.number());
+        let whole = documented.iter().rfind(|text| text.starts_with(&start));
+        let says_remark = whole.is_some_and(|text| text.replace('\n', " ").contains("A remark:"));
+        assert_eq!(says_remark, rule.severity() == Severity::Remark, "{rule:?}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The list of violations, with a bound for each rule.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::rule::{Rule, Violation};
@@ -34,10 +35,10 @@ impl Violations {
         }
     }
 
-    /// Returns the list, sorted by rule and event.
+    /// Returns the list: errors first, by rule and event.
     pub(super) fn finish(mut self) -> Vec<Violation> {
         self.list
-            .sort_by_key(|violation| (violation.rule, violation.event));
+            .sort_by_key(|found| (Reverse(found.rule.severity()), found.rule, found.event));
         self.list
     }
 }

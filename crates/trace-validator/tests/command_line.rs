@@ -36,11 +36,26 @@ fn violations_are_printed_with_their_file() {
     let (good, bad) = (trace("good.json", GOOD), trace("bad.json", BAD));
     let (status, output, errors) = run(&[&good, &bad]);
     let expected = format!(
-        "{}: rule 6 (Slice), event 0 `forward`: it needs `cat`, `ts`, and a `dur` that is not negative\n",
+        "{}: error: rule 6 (Slice), event 0 `forward`: it needs `cat`, `ts`, and a `dur` that is not negative\n",
         bad.display()
     );
     assert_eq!((status, output), (Some(1), expected));
     assert_eq!(errors, "");
+}
+
+#[test]
+fn what_the_tools_survive_is_a_remark_unless_that_is_an_error() {
+    // An arrow without an end.
+    let arrow =
+        r#"{"traceEvents": [{"ph": "s", "cat": "ac2g", "name": "ac2g", "id": 7, "ts": 1}]}"#;
+    let path = trace("arrow.json", arrow);
+    let (status, output, errors) = run(&[&path]);
+    let expected = format!("{}: remark: rule 20 (Arrow), event 0 ", path.display());
+    assert!(output.starts_with(&expected), "{output}");
+    assert_eq!((status, errors.as_str()), (Some(0), ""));
+    let (status, output, _) = run(&["--strict".as_ref(), &path]);
+    assert!(output.contains(": error: rule 20 (Arrow)"), "{output}");
+    assert_eq!(status, Some(1));
 }
 
 #[test]

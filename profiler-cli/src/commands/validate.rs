@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use profiler_trace_validator::{ValidateError, ValidateOptions, validate_with};
+use profiler_trace_validator::{Severity, ValidateError, ValidateOptions, validate_with};
 
 use crate::error::Error;
 use crate::exit::Exit;
@@ -12,12 +12,16 @@ use crate::output::{self, Stdout};
 
 /// Checks that Perfetto, TensorBoard, HTA and speedscope read a trace as it was meant, and that a summary is whole.
 ///
-/// Prints each violation with its remedy, one on a line.
+/// Prints each violation with its remedy, one on a line: first the errors, which a tool misreads, then remarks, which all of
+/// them survive. The exit status is 1 if there are errors.
 #[derive(Debug, Args)]
 pub(crate) struct Validate {
     /// Traces (`.json`, `.json.gz`) and summaries (`.json`).
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Remarks are errors too.
+    #[arg(long)]
+    strict: bool,
     /// Largest file that is read, in bytes after decompression.
     #[arg(long, value_name = "BYTES", default_value_t = Limits::DEFAULT.max_bytes)]
     max_bytes: u64,
@@ -31,9 +35,11 @@ impl Validate {
             // The other files are checked too.
             match self.check(path) {
                 Ok(violations) => {
-                    for violation in violations {
-                        exit = exit.max(Exit::Found);
-                        output.line(format_args!("{}: {violation}", path.display()))?;
+                    for (severity, violation) in violations {
+                        if severity == Severity::Error {
+                            exit = exit.max(Exit::Found);
+                        }
+                        output.line(format_args!("{}: {severity}: {violation}", path.display()))?;
                     }
                 }
                 Err(error) => {
@@ -46,9 +52,10 @@ impl Validate {
         Ok(exit)
     }
 
-    fn check(&self, path: &Path) -> Result<Vec<String>, InputError> {
+    fn check(&self, path: &Path) -> Result<Vec<(Severity, String)>, InputError> {
         if input::is_summary(path, self.max_bytes)? {
-            return check_summary(path, self.max_bytes);
+            let violations = check_summary(path, self.max_bytes)?.into_iter();
+            return Ok(violations.map(|what| (Severity::Error, what)).collect());
         }
         let options = ValidateOptions::default().max_bytes(self.max_bytes);
         let violations = validate_with(path, &options).map_err(|error| match error {
@@ -59,7 +66,9 @@ impl Validate {
             }
             error => InputError::Io(std::io::Error::other(error.to_string())),
         })?;
-        Ok(violations.iter().map(ToString::to_string).collect())
+        let violations = violations.iter();
+        let violations = violations.map(|found| (found.severity(self.strict), found.to_string()));
+        Ok(violations.collect())
     }
 }
 

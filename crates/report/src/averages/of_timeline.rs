@@ -48,7 +48,8 @@ impl Timeline {
     /// Averages the scopes of the time line over all calls of the same name.
     ///
     /// A kernel or copy inside the GPU time of a scope is counted there. Any other one has a row of its own, and its time
-    /// is in the GPU total of all functions around its launch; their GPU self time does not contain it.
+    /// is in the GPU total of all functions around its launch; their GPU self time does not contain it. Ranges on streams are in
+    /// no total; [`Row::gpu_ranges`](crate::Row::gpu_ranges) has their length.
     ///
     /// # Examples
     ///
@@ -96,13 +97,14 @@ pub fn gather(timeline: &Timeline, by: GroupBy, measured: &Measured) -> KeyAvera
     let is_call = |index: usize| match slices[index].kind {
         SliceKind::Call | SliceKind::AsyncCall => true,
         SliceKind::GpuWork => !covered[index],
-        SliceKind::FuturePoll => false,
+        SliceKind::FuturePoll | SliceKind::GpuRange => false,
         // It belongs to the call of its parent.
         SliceKind::GpuScope => callers[index] == NONE,
     };
     let mut groups = Groups::new(timeline, &callers, &texts, by);
     let row_of = |index: usize| is_call(index).then(|| groups.of_call(index));
     let row_of: Vec<Option<usize>> = (0..slices.len()).map(row_of).collect();
+    let ranges = ranges(timeline, &callers, &texts, &row_of, &mut groups);
     let replays: Vec<usize> = timeline
         .replays
         .iter()
@@ -139,6 +141,9 @@ pub fn gather(timeline: &Timeline, by: GroupBy, measured: &Measured) -> KeyAvera
     for (row, tally) in rows.iter_mut().zip(tallies) {
         tally.finish(row, measured.shortest_ns);
     }
+    for (row, ns) in ranges {
+        rows[row].gpu_ranges.get_or_insert_default().add(ns);
+    }
     let edges = edges.finish(|name| text(timeline, name));
     let kernels = of_timeline(timeline, &callers, &texts, &measured.kernel_notes);
     let kernels = kernels.map(|kernels| AllKernels {
@@ -172,6 +177,29 @@ pub fn gather(timeline: &Timeline, by: GroupBy, measured: &Measured) -> KeyAvera
     } else {
         SortKey::CudaTimeTotal
     })
+}
+
+/// Returns the row and the length of each range on a stream. It is in the row of the call that it is of, if the time line has
+/// that, or else in one of its own.
+fn ranges(
+    timeline: &Timeline,
+    callers: &[u32],
+    texts: &[u32],
+    row_of: &[Option<usize>],
+    groups: &mut Groups<'_>,
+) -> Vec<(usize, f64)> {
+    let text_of = |slice: &Slice| texts.get(slice.name as usize);
+    let slices = timeline.slices.iter().enumerate();
+    let ranges = slices.filter(|(_, slice)| slice.kind == SliceKind::GpuRange);
+    let ranges = ranges.map(|(index, slice)| {
+        let call = callers[index] as usize;
+        let has_its_name = |call: &&Slice| text_of(call) == text_of(slice);
+        let of_call = timeline.slices.get(call).filter(has_its_name);
+        let row = of_call.and_then(|_| row_of[call]);
+        let row = row.unwrap_or_else(|| groups.of_call(index));
+        (row, ns(slice.duration_ns))
+    });
+    ranges.collect()
 }
 
 /// Returns the number of the text of each name: several names may have one text.

@@ -51,7 +51,8 @@ impl Timeline {
             match slice.kind {
                 SliceKind::Call | SliceKind::AsyncCall => true,
                 SliceKind::GpuWork => !covered[index],
-                SliceKind::FuturePoll => false,
+                // The time of a range is that of the work inside.
+                SliceKind::FuturePoll | SliceKind::GpuRange => false,
                 // It belongs to its parent's call.
                 SliceKind::GpuScope => callers[index] == NONE,
             }
@@ -88,7 +89,7 @@ pub(crate) fn callers(timeline: &Timeline) -> Vec<u32> {
         calls.push(match slice.kind {
             SliceKind::Call | SliceKind::AsyncCall => index,
             SliceKind::FuturePoll => caller,
-            SliceKind::GpuScope | SliceKind::GpuWork => NONE,
+            SliceKind::GpuScope | SliceKind::GpuWork | SliceKind::GpuRange => NONE,
         });
     }
     for (caller, slice) in callers.iter_mut().zip(slices) {

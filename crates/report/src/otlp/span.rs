@@ -149,6 +149,7 @@ fn attributes(timeline: &Timeline, slice: &Slice) -> Attributes {
         SliceKind::AsyncCall => "future",
         SliceKind::GpuScope => "gpu_scope",
         SliceKind::GpuWork => "gpu_work",
+        SliceKind::GpuRange => "gpu_range",
     };
     attributes.text("profiler.kind", kind);
     let name = timeline.names.get(slice.name as usize);

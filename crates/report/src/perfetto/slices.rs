@@ -243,6 +243,7 @@ fn category(kind: SliceKind) -> &'static str {
         SliceKind::AsyncCall => "future",
         SliceKind::GpuScope => "gpu_scope",
         SliceKind::GpuWork => "gpu_work",
+        SliceKind::GpuRange => "gpu_range",
     }
 }
 

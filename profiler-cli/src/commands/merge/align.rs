@@ -88,7 +88,7 @@ fn arrivals(timeline: &Timeline, names: &[Arc<str>]) -> Arrivals {
         };
         let start = timeline.start_unix_ns.saturating_add(slice.start_ns);
         let end = start.saturating_add(slice.duration_ns);
-        let arrivals = if is_gpu(slice.kind) {
+        let arrivals = if slice.kind.is_on_gpu() {
             &mut on_gpu
         } else {
             &mut calls
@@ -102,10 +102,6 @@ fn arrivals(timeline: &Timeline, names: &[Arc<str>]) -> Arrivals {
         arrivals
     })
     .collect()
-}
-
-fn is_gpu(kind: SliceKind) -> bool {
-    matches!(kind, SliceKind::GpuScope | SliceKind::GpuWork)
 }
 
 /// Returns the names of the collectives that all ranks have. `wanted` replaces the list of known ones.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use profiler_report::{Slice, SliceKind, SliceName, Step, Timeline, Track};
+use profiler_report::{Slice, SliceName, Step, Timeline, Track};
 
 use crate::lanes::Lanes;
 
@@ -294,7 +294,7 @@ impl Joined {
         moved: &mut [u32],
     ) {
         for (index, slice) in member.timeline.slices.iter().enumerate() {
-            if matches!(slice.kind, SliceKind::GpuScope | SliceKind::GpuWork) != is_of_gpu {
+            if slice.kind.is_on_gpu() != is_of_gpu {
                 continue;
             }
             moved[index] = u32::try_from(self.timeline.slices.len()).unwrap_or(u32::MAX);
@@ -368,6 +368,8 @@ impl Joined {
 
 #[cfg(test)]
 mod tests {
+    use profiler_report::SliceKind;
+
     use super::super::made_up::Rank;
     use super::*;
     use crate::input::{Input, Limits};

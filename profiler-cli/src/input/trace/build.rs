@@ -117,7 +117,7 @@ fn nest_tracks(collector: &mut Collector) -> Vec<Place> {
     let mut places = vec![none; raws.len()];
     let count = u32::try_from(raws.len()).unwrap_or(NONE);
     // A GPU time without length has no place among the work of its stream.
-    let is_drawn = |raw: &Raw| raw.kind != RawKind::GpuAnnotation || raw.end > raw.start;
+    let is_drawn = |raw: &Raw| raw.kind != RawKind::GpuScope || raw.end > raw.start;
     let mut order: Vec<u32> = (0..count)
         .filter(|index| is_drawn(&raws[*index as usize]))
         .collect();
@@ -157,8 +157,6 @@ struct Builder {
     slices: Vec<u32>,
     /// The number of each track of the file, and of the tracks beside it.
     tracks: HashMap<(u32, u32), u32>,
-    /// Streams with work, whose ranges only enclose it.
-    has_work: HashMap<u32, bool>,
     /// The first process that has threads.
     host: Option<Id>,
     /// The properties of devices by their ranks and ordinals.
@@ -172,10 +170,6 @@ impl Builder {
         let callers = launches::callers(raws, &places);
         let is_counted = |index: u32| !raws[index as usize].is_not_counted;
         let counted = nesting::innermost(&places, is_counted);
-        let mut has_work = HashMap::new();
-        for raw in raws.iter().filter(|raw| raw.kind == RawKind::GpuWork) {
-            has_work.insert(raw.track, true);
-        }
         let is_without =
             |(raw, launch): &(&Raw, &u32)| raw.kind == RawKind::GpuWork && **launch == NONE;
         let without = raws
@@ -197,7 +191,6 @@ impl Builder {
             callers,
             counted,
             launches: HashMap::new(),
-            has_work,
             host: collector.tracks.host().cloned(),
             devices: BTreeMap::new(),
             collector,
@@ -377,7 +370,8 @@ impl Builder {
             duration_ns: duration,
             kind: match raw.kind {
                 RawKind::GpuWork => SliceKind::GpuWork,
-                RawKind::GpuAnnotation => SliceKind::GpuScope,
+                RawKind::GpuScope => SliceKind::GpuScope,
+                RawKind::GpuRange => SliceKind::GpuRange,
                 RawKind::Future => SliceKind::AsyncCall,
                 RawKind::Poll => SliceKind::FuturePoll,
                 _ => SliceKind::Call,
@@ -393,14 +387,12 @@ impl Builder {
             device_bytes: raw.own_memory.1.or(place.device_bytes),
             ..Slice::default()
         };
-        let own = raw.self_ns.unwrap_or(duration - place.inside);
-        let says_self_time = raw.self_ns.is_some();
-        slice.self_ns = match raw.kind {
-            // The work inside has a time of its own; what is left are pauses.
-            RawKind::GpuAnnotation if !says_self_time && self.has_work.contains_key(&raw.track) => {
-                0
-            }
-            _ => own.clamp(0, slice.measured_ns.unwrap_or(duration)),
+        // The work inside a range has a time of its own; what is left are pauses.
+        slice.self_ns = if raw.kind == RawKind::GpuRange {
+            0
+        } else {
+            let own = raw.self_ns.unwrap_or(duration - place.inside);
+            own.clamp(0, slice.measured_ns.unwrap_or(duration))
         };
         let parent = self.slices.get(parent as usize).copied();
         slice.parent = parent.filter(|parent| *parent != NONE);

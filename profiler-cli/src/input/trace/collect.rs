@@ -38,12 +38,15 @@ pub(super) enum RawKind {
         thread: u32,
     },
     GpuWork,
-    GpuAnnotation,
+    /// The GPU time of a scope.
+    GpuScope,
+    /// A range that encloses work.
+    GpuRange,
 }
 
 impl RawKind {
     pub(super) const fn is_on_gpu(self) -> bool {
-        matches!(self, Self::GpuWork | Self::GpuAnnotation)
+        matches!(self, Self::GpuWork | Self::GpuScope | Self::GpuRange)
     }
 }
 
@@ -300,7 +303,7 @@ impl Collector {
             track,
             start,
             end: start,
-            kind: RawKind::GpuAnnotation,
+            kind: RawKind::GpuScope,
             correlation: 0,
             parent: None,
             self_ns: Some(cuda.self_ns.unwrap_or(ns)),
@@ -345,7 +348,7 @@ impl Collector {
         let is_launch = event.category == Category::Runtime;
         let called = args.own.call.as_deref().filter(|_| is_launch);
         let text = named.or(called).unwrap_or(&event.name);
-        let kind = match kind(event) {
+        let kind = match kind(event, self.writer.is_own) {
             RawKind::Step { number, .. } => RawKind::Step {
                 number,
                 thread: self.thread_of_step(event)?,
@@ -403,7 +406,7 @@ impl Collector {
             id: args.own.id.or(args.external_id).unwrap_or_default(),
             parent: args.own.parent,
             self_ns: args.own.self_ns,
-            measured_ns: args.own.ns.filter(|_| kind == RawKind::GpuAnnotation),
+            measured_ns: args.own.ns.filter(|_| kind == RawKind::GpuScope),
             ending: args.own.ending,
             category,
             shapes,
@@ -616,10 +619,11 @@ impl Collector {
     }
 }
 
-fn kind(event: &Event) -> RawKind {
+fn kind(event: &Event, is_own: bool) -> RawKind {
     match event.category {
         category if category.is_gpu_work() => RawKind::GpuWork,
-        Category::GpuAnnotation => RawKind::GpuAnnotation,
+        Category::GpuAnnotation if is_own && !event.args.own.is_range => RawKind::GpuScope,
+        Category::GpuAnnotation => RawKind::GpuRange,
         Category::Runtime => RawKind::Launch,
         _ if event.args.own.future == Some(FuturePart::Poll) => RawKind::Poll,
         _ if event.args.own.future == Some(FuturePart::Whole) => RawKind::Future,

@@ -164,6 +164,8 @@ pub(super) struct OwnArgs {
     pub(super) shapes: Option<String>,
     /// The launch is no call that tables count.
     pub(super) is_not_counted: bool,
+    /// The slice on a stream is a range that encloses work, and no GPU time of a scope.
+    pub(super) is_range: bool,
     /// The slice stands for a launch that is not known, or for the GPU time of a scope.
     pub(super) is_stand_in: bool,
     /// The source location of the name.
@@ -462,6 +464,7 @@ const ARG_KEYS: &[&str] = &[
     "poll",
     "counted",
     "stand-in",
+    "range",
     "location",
     "call",
     "process",
@@ -632,6 +635,7 @@ impl Args {
             "poll" if value.is_set() => self.own.future = Some(FuturePart::Poll),
             "counted" => self.own.is_not_counted = matches!(value, Value::Flag(false)),
             "stand-in" | "scope" => self.own.is_stand_in = value.is_set(),
+            "range" => self.own.is_range = value.is_set(),
             "location" => self.own.location = value.name(),
             "call" => self.own.call = value.name(),
             "process" => self.own.track.process = value.id(),

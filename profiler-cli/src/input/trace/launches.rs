@@ -53,7 +53,7 @@ pub(super) fn callers(raws: &[Raw], places: &[Place]) -> Callers {
                 });
                 function.or_else(by_id)
             }
-            RawKind::GpuAnnotation => by_id(),
+            RawKind::GpuScope | RawKind::GpuRange => by_id(),
             _ => None,
         }
         .unwrap_or(NONE);

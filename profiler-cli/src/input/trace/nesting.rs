@@ -62,7 +62,7 @@ pub(super) fn nest(raws: &mut [Raw], places: &mut [Place], order: &[u32], memory
             places[index as usize].parent = parent;
             // A range on a stream encloses work, whose time is its own; tables decide which of both they count.
             let is_enclosed = raws[index as usize].kind == RawKind::GpuWork
-                && raws[parent as usize].kind == RawKind::GpuAnnotation;
+                && raws[parent as usize].kind.is_on_gpu();
             if raws[index as usize].is_not_counted {
                 continue;
             }

@@ -1,11 +1,10 @@
 //! Times of events: microseconds in the file, whole nanoseconds in the program.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+use serde::de::{Deserialize, Deserializer, Error};
+use serde_json::value::RawValue;
 
 /// The largest time in microseconds, in the year 2255: 64 bits hold it in nanoseconds.
-const MAX_MICROSECONDS: f64 = 9.0e15;
+const MAX_MICROSECONDS: i64 = 9_000_000_000_000_000;
 
 /// A time or a duration of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -19,14 +18,38 @@ pub(super) enum Time {
 }
 
 impl Time {
-    /// Rounds to nanoseconds. The whole microseconds are taken first: below 2⁴³ µs, where a float has at least ten binary
-    /// digits after the point, all nanoseconds are then right.
+    /// Reads a number with decimals. A float would do for most files; but those of PyTorch 2.3 count microseconds from 1970,
+    /// and floats of that size are a quarter of a microsecond apart.
+    fn of_text(text: &str) -> Option<Self> {
+        let (sign, digits) = text
+            .strip_prefix('-')
+            .map_or((1, text), |digits| (-1, digits));
+        let (whole, rest) = digits.split_once('.').unwrap_or((digits, "0"));
+        let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+        let are_digits = is_number(whole) && is_number(rest) && !rest.is_empty();
+        if !are_digits || !(1..=16).contains(&whole.len()) {
+            return text.parse().ok().map(Self::of_microseconds);
+        }
+        let microseconds: i64 = whole.parse().ok()?;
+        if microseconds > MAX_MICROSECONDS {
+            return text.parse().ok().map(Self::TooLarge);
+        }
+        let digit = |at: usize| {
+            rest.as_bytes()
+                .get(at)
+                .map_or(0, |digit| i64::from(digit - b'0'))
+        };
+        let rest = digit(0) * 100 + digit(1) * 10 + digit(2) + i64::from(digit(3) >= 5);
+        Some(Self::Nanoseconds(sign * (microseconds * 1000 + rest)))
+    }
+
+    /// Rounds to nanoseconds.
     #[allow(
         clippy::cast_possible_truncation,
         reason = "the limit is checked before"
     )]
     fn of_microseconds(microseconds: f64) -> Self {
-        if !microseconds.is_finite() || microseconds.abs() > MAX_MICROSECONDS {
+        if !microseconds.is_finite() || microseconds.abs() > MAX_MICROSECONDS as f64 {
             return Self::TooLarge(microseconds);
         }
         let whole = microseconds.trunc();
@@ -37,40 +60,18 @@ impl Time {
 
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Microseconds)
-    }
-}
-
-struct Microseconds;
-
-impl Visitor<'_> for Microseconds {
-    type Value = Time;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number of microseconds")
-    }
-
-    fn visit_unit<E>(self) -> Result<Time, E> {
-        Ok(Time::Missing)
-    }
-
-    fn visit_u64<E>(self, microseconds: u64) -> Result<Time, E> {
-        Ok(Time::of_microseconds(microseconds as f64))
-    }
-
-    fn visit_i64<E>(self, microseconds: i64) -> Result<Time, E> {
-        Ok(Time::of_microseconds(microseconds as f64))
-    }
-
-    fn visit_f64<E>(self, microseconds: f64) -> Result<Time, E> {
-        Ok(Time::of_microseconds(microseconds))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Time, E> {
-        let microseconds = text.trim().parse();
-        microseconds
-            .map(Time::of_microseconds)
-            .map_err(|_| E::invalid_value(Unexpected::Str(text), &self))
+        let value = Box::<RawValue>::deserialize(deserializer)?;
+        let text = value.get();
+        if text == "null" {
+            return Ok(Self::Missing);
+        }
+        let number = text
+            .strip_prefix('"')
+            .and_then(|text| text.strip_suffix('"'));
+        let number = number.map_or(text, str::trim);
+        // The text may be long: the error says where it is.
+        let invalid = || D::Error::custom("expected a number of microseconds");
+        Self::of_text(number).ok_or_else(invalid)
     }
 }
 
@@ -92,7 +93,14 @@ mod tests {
             time("8796093022207.999"),
             Time::Nanoseconds(8_796_093_022_207_999)
         );
+        assert_eq!(
+            time("1712195495519796.281"),
+            Time::Nanoseconds(1_712_195_495_519_796_281)
+        );
         assert_eq!(time("0.001"), Time::Nanoseconds(1));
+        assert_eq!(time("1.0004999"), Time::Nanoseconds(1000));
+        assert_eq!(time("-0.9996"), Time::Nanoseconds(-1000));
+        assert_eq!(time("1.5e1"), Time::Nanoseconds(15_000));
         assert_eq!(time("-1.5"), Time::Nanoseconds(-1500));
         assert_eq!(time("7"), Time::Nanoseconds(7000));
         assert_eq!(time("\" 2.5\""), Time::Nanoseconds(2500));

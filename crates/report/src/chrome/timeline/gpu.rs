@@ -29,6 +29,7 @@ impl<W: Write> TimelineWriter<'_, W> {
                     let state = &mut tracks[slice.track as usize];
                     self.write_gpu_scope(index, place, state)?;
                 }
+                SliceKind::GpuRange => self.write_gpu_range(slice, place)?,
                 SliceKind::GpuWork => {
                     let correlation = match slice.launch {
                         Some(launch) if (launch as usize) < timeline.launches.len() => {
@@ -130,6 +131,18 @@ impl<W: Write> TimelineWriter<'_, W> {
             line = line.signed("ns", slice.total_ns());
         }
         line.signed("self_ns", slice.self_ns).end()
+    }
+
+    fn write_gpu_range(&mut self, slice: &Slice, place: Place) -> io::Result<()> {
+        let id = self.id_inside(slice.parent);
+        let start = slice.start_ns.saturating_add(self.offset);
+        let line = named(
+            &mut self.events,
+            ("gpu_user_annotation", self.names.get(slice.name as usize)),
+            place,
+            (start, slice.duration_ns.max(0)),
+        );
+        line.whole("External id", id).set("range").end()
     }
 
     /// Writes a stretch of a stream that stands for a kernel, and its launch.

@@ -140,6 +140,7 @@ struct Call {
 
 #[derive(Clone, Debug)]
 struct Gpu {
+    is_range: bool,
     duration: i64,
     measured: Option<i64>,
     self_ns: i64,
@@ -150,10 +151,12 @@ struct Gpu {
 fn gpu() -> impl Strategy<Value = Gpu> {
     let duration = prop_oneof![Just(0), 1..5_000_000_i64];
     let moved = (of(0..9_999_i64), of(-9_999..9_999_i64));
-    (duration, of(1..5_000_000_i64), 0..5_000_000_i64, moved).prop_map(
-        |(duration, measured, self_ns, (uncertainty, moved))| {
+    let times = (duration, of(1..5_000_000_i64), 0..5_000_000_i64);
+    (any::<bool>(), times, moved).prop_map(
+        |(is_range, (duration, measured, self_ns), (uncertainty, moved))| {
             let measured = measured.filter(|measured| *measured != duration);
             Gpu {
+                is_range,
                 duration,
                 measured,
                 self_ns: self_ns.min(measured.unwrap_or(duration)),
@@ -384,8 +387,12 @@ fn placed(calls: Vec<Call>, rank: Option<u64>) -> Timeline {
             } else {
                 slice.start_ns + 7
             };
-            (scope.measured_ns, scope.self_ns) = (gpu.measured, gpu.self_ns);
-            (scope.uncertainty_ns, scope.moved_ns) = (gpu.uncertainty, gpu.moved);
+            if gpu.is_range {
+                scope.kind = SliceKind::GpuRange;
+            } else {
+                (scope.measured_ns, scope.self_ns) = (gpu.measured, gpu.self_ns);
+                (scope.uncertainty_ns, scope.moved_ns) = (gpu.uncertainty, gpu.moved);
+            }
             on_gpu.push(scope);
         }
         let launch = call.launch.filter(|_| slice.track < 2);

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{of_text, on_track, own, read};
-use profiler_report::{SliceKind, Timeline};
+use profiler_report::Timeline;
 
 const KINDS: [(&str, &str); 6] = [
     ("cpu_op", ""),
@@ -38,17 +38,16 @@ fn event() -> impl Strategy<Value = String> {
 
 fn check(timeline: &Timeline) {
     let slices = &timeline.slices;
-    let is_on_gpu = |kind| matches!(kind, SliceKind::GpuScope | SliceKind::GpuWork);
     let mut last_start = vec![i64::MIN; timeline.tracks.len()];
     let mut open: Vec<Vec<i64>> = vec![Vec::new(); timeline.tracks.len()];
-    let first_on_gpu = slices.iter().position(|slice| is_on_gpu(slice.kind));
+    let first_on_gpu = slices.iter().position(|slice| slice.kind.is_on_gpu());
     for (index, slice) in slices.iter().enumerate() {
         assert!((slice.name as usize) < timeline.names.len());
         assert!(slice.start_ns >= 0 && slice.start_ns + slice.duration_ns <= timeline.duration_ns);
         assert!((0..=slice.duration_ns).contains(&slice.self_ns));
-        assert!(first_on_gpu.is_none_or(|first| (index >= first) == is_on_gpu(slice.kind)));
+        assert!(first_on_gpu.is_none_or(|first| (index >= first) == slice.kind.is_on_gpu()));
         if let Some(parent) = slice.parent {
-            assert!((parent as usize) < index && !is_on_gpu(slices[parent as usize].kind));
+            assert!((parent as usize) < index && !slices[parent as usize].kind.is_on_gpu());
         }
         // On a track, slices nest, in the order of their starts.
         let track = slice.track as usize;

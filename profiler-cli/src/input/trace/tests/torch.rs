@@ -1,6 +1,8 @@
 //! Launches and GPU work, as PyTorch writes them, and as `profiler-runtime` does.
 
-use profiler_report::{KernelRowKind, MemoryKind, SliceKind, TrackKind, Verdict};
+use profiler_report::{
+    CallTreeOptions, KernelRowKind, KeyAverages, MemoryKind, SliceKind, TrackKind, Verdict,
+};
 
 use super::{complete, of_text, on_track, read, tree};
 
@@ -95,7 +97,7 @@ fn work_belongs_to_the_function_around_its_launch() {
         .map(|slice| slice.kind)
         .collect();
     let work = SliceKind::GpuWork;
-    assert_eq!(kinds, [SliceKind::GpuScope, work, work, work]);
+    assert_eq!(kinds, [SliceKind::GpuRange, work, work, work]);
     let stream = &timeline.tracks[timeline.slices[7].track as usize];
     assert_eq!(
         (stream.kind, stream.device, stream.process),
@@ -125,6 +127,47 @@ fn functions_have_the_gpu_time_of_the_work_that_they_launched() {
     assert_eq!(averages.self_cuda_time_total_ns, Some(370_000.0));
     let calls: u64 = averages.rows.iter().map(|row| row.calls).sum();
     assert_eq!(calls, 9);
+}
+
+/// Returns the ranges of a row: how many, and how long.
+fn ranges(averages: &KeyAverages, name: &str) -> Option<(u64, f64)> {
+    let ranges = averages.row(name)?.gpu_ranges?;
+    Some((ranges.count, ranges.total_ns))
+}
+
+#[test]
+fn ranges_on_streams_are_in_no_total() {
+    let averages = read(&launches().join(",")).key_averages();
+    let forward = averages.row("forward").expect("it was called");
+    // The range lasts 340 µs with the pauses between the kernels.
+    let cuda = forward.cuda.map(|cuda| (cuda.total_ns, cuda.self_ns));
+    assert_eq!(cuda, Some((320_000.0, 0.0)));
+    assert_eq!(ranges(&averages, "forward"), Some((1, 340_000.0)));
+    // Nor are those on streams without work.
+    let range = |name: &str, stream, id: u32| {
+        let id = format!("\"External id\": {id}");
+        on_track("gpu_user_annotation", name, (0, stream), (0.0, 900.0), &id)
+    };
+    let mut events = launches();
+    events.extend([range("forward", 8, 2), range("alone", 8, 9)]);
+    let timeline = read(&events.join(","));
+    let averages = timeline.key_averages();
+    assert_eq!(averages.self_cuda_time_total_ns, Some(370_000.0));
+    assert_eq!(ranges(&averages, "forward"), Some((2, 1_240_000.0)));
+    assert_eq!(ranges(&averages, "alone"), Some((1, 900_000.0)));
+    let alone = averages.row("alone").expect("a row of its own");
+    assert_eq!((alone.calls, alone.cpu, alone.cuda), (0, None, None));
+    let table = averages.to_string();
+    assert!(table.contains("GPU ranges"), "{table}");
+    let tree = timeline.call_tree(CallTreeOptions::new());
+    let of_kernels: f64 = tree
+        .nodes
+        .iter()
+        .filter_map(|node| node.cuda)
+        .map(|cuda| cuda.self_ns)
+        .sum();
+    assert!((of_kernels - 370_000.0).abs() < 0.5, "{of_kernels}");
+    assert!(tree.nodes.iter().all(|node| &*node.name != "alone"));
 }
 
 #[test]
