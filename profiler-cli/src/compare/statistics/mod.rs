@@ -2,6 +2,8 @@
 
 mod false_discovery;
 mod mann_whitney;
+mod normal;
+mod rank_sums;
 mod shift;
 mod spread;
 

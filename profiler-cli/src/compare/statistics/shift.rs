@@ -1,5 +1,6 @@
 //! How far one sample is shifted against another one: the estimate of Hodges and Lehmann, with its interval.
 
+use super::rank_sums::distribution;
 use super::spread::median;
 
 /// A shift, and the interval that contains the true one in at least 95 of 100 cases, if the samples are large enough for
@@ -45,26 +46,7 @@ fn outside(left: usize, right: usize) -> usize {
         )]
         return limit.max(0.0).floor() as usize;
     }
-    // How many choices of k of the values seen so far exceed u of the others: each value exceeds those of the other
-    // sample before it.
-    let mut ways = vec![vec![0.0_f64; pairs + 1]; left + 1];
-    ways[0][0] = 1.0;
-    for seen in 0..left + right {
-        for k in (1..=left.min(seen + 1)).rev() {
-            let exceeded = seen + 1 - k;
-            let (fewer, same) = ways.split_at_mut(k);
-            for u in exceeded..=pairs {
-                same[0][u] += fewer[k - 1][u - exceeded];
-            }
-        }
-    }
-    let all: f64 = ways[left].iter().sum();
-    let mut below = 0.0;
-    let is_outside = |ways: &&f64| {
-        below += *ways / all;
-        below <= 0.025
-    };
-    let rejected = ways[left].iter().take_while(is_outside).count();
+    let rejected = distribution(left, right).partition_point(|below| *below <= 0.025);
     rejected.saturating_sub(1)
 }
 
