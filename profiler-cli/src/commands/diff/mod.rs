@@ -135,6 +135,13 @@ impl Diff {
     }
 }
 
+/// Compares the runs in two folders as the command does without options, and returns the lines to print.
+pub(super) fn of_folders(base: &Path, new: &Path) -> Result<Vec<String>, Error> {
+    let read = |folder: &Path| read_all(&[folder.to_owned()], Limits::DEFAULT);
+    let comparison = compare(&read(base)?, &read(new)?, Options::DEFAULT);
+    Ok(text::render(&comparison, false))
+}
+
 fn compare(base: &[Input], new: &[Input], options: Options) -> Comparison {
     let runs = |side: &[Input]| -> Vec<Run> { side.iter().map(run_of).collect() };
     Comparison::of(&runs(base), &runs(new), options)
