@@ -25,8 +25,8 @@ import json, sys
 diff = json.load(open(sys.argv[1]))
 for row in diff["overall"] + diff["rows"]:
     if row["verdict"] in ("slower", "faster"):
-        change = row["change"]
-        print("{} {} {:+.1%} (threshold {:.1%})".format(row["name"], row["verdict"], change["estimate"], change["threshold"]))
+        change = row.get("against_others") or row["change"]
+        print("{} {} {:+.1%}".format(row["name"], row["verdict"], change["estimate"]))
 ' "$folder/$1.json"
 }
 

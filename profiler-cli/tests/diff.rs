@@ -6,14 +6,29 @@ use std::fmt::Write;
 
 use support::{Folder, Run, profiler};
 
+const THREE: [&str; 3] = ["app::slow", "app::same|`<b>", "app::other\u{1b}[2J"];
+
 /// Writes the summaries of a program with three functions into a new folder. `factor` is that of `app::slow`.
 fn side(folder: &Folder, name: &str, runs: u32, factor: f64, environment: &str) -> String {
+    let first_ns = 1 + u32::from(name == "new");
+    let functions: Vec<(&str, f64)> = THREE.into_iter().zip([factor, 1.0, 1.0]).collect();
+    write_side(folder, name, runs, &functions, first_ns, environment)
+}
+
+/// Writes the summaries of a program into a new folder; runs start at `first_ns`, with a turn of the other side in between.
+fn write_side(
+    folder: &Folder,
+    name: &str,
+    runs: u32,
+    functions: &[(&str, f64)],
+    first_ns: u32,
+    environment: &str,
+) -> String {
+    folder.folder(name);
     for run in 0..runs {
         let mut rows = String::new();
-        let functions = ["app::slow", "app::same|`<b>", "app::other\u{1b}[2J"];
-        for (index, function) in (0_u32..).zip(functions) {
+        for (index, (function, factor)) in (0_u32..).zip(functions) {
             let noise = 1.0 + 0.002 * f64::from((run * 7 + 3 * index) % 5);
-            let factor = if index == 0 { factor } else { 1.0 };
             let own = 1e6 * noise * factor;
             let separator = if index == 0 { "" } else { "," };
             let name = function.escape_default();
@@ -27,11 +42,28 @@ fn side(folder: &Folder, name: &str, runs: u32, factor: f64, environment: &str) 
         }
         let json = format!(
             r#"{{"schema_version":1,"environment":{{"system":"linux x86_64","start_unix_ns":{}{environment}}},"percentile_error":0.03,"rows":[{rows}]}}"#,
-            1 + 2 * run + u32::from(name == "new"),
+            first_ns + 2 * run,
         );
         folder.file(&format!("{name}/{run}.json"), json.as_bytes());
     }
     folder.path(name)
+}
+
+/// Compares a program with ten functions with one where seven of them take 20 % longer, and the others as long as before.
+fn compare_most_slower(in_turns: bool, more: &[&str]) -> Run {
+    let names: Vec<String> = (0..10).map(|index| format!("app::f{index}")).collect();
+    let functions = |slow: usize| -> Vec<(&str, f64)> {
+        let factor = |index: usize| if index < slow { 1.2 } else { 1.0 };
+        let names = names.iter().enumerate();
+        names
+            .map(|(index, name)| (name.as_str(), factor(index)))
+            .collect()
+    };
+    let folder = Folder::new();
+    let base = write_side(&folder, "base", 7, &functions(0), 1, "");
+    let first_ns = if in_turns { 2 } else { 100 };
+    let new = write_side(&folder, "new", 7, &functions(7), first_ns, "");
+    profiler(&[&["diff", &base, &new][..], more].concat())
 }
 
 /// Compares two versions with five runs each.
@@ -63,6 +95,133 @@ fn a_function_that_is_slower_is_found_and_exits_with_1() {
         "{run:?}"
     );
     assert!(run.stdout.contains("2 more figures: same"), "{run:?}");
+}
+
+#[test]
+fn a_common_movement_is_a_finding_and_functions_without_it_are_the_same() {
+    let run = compare_most_slower(true, &["--all"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    let headline = "most functions got 19.5 % slower together (CPU), 7 slower, 3 same: ";
+    assert!(run.stdout.starts_with(headline), "{run:?}");
+    let row = |name: &str| {
+        let mut lines = run.stdout.lines();
+        let line = lines
+            .find(|line| line.starts_with(name))
+            .unwrap_or_default();
+        line.to_owned()
+    };
+    assert!(
+        row("Function").contains("  Change   ") && row("Function").contains("  Against others  ")
+    );
+    assert!(
+        row("app::f0 ").contains("1.00 ms  1.20 ms  +20.") && row("app::f0 ").ends_with("slower")
+    );
+    let same = row("app::f9 ");
+    assert!(
+        same.contains("1.00 ms  1.00 ms   +0.0 %") && same.contains("  -16.3 %  "),
+        "{run:?}"
+    );
+    assert!(same.ends_with("same within 3 %"), "{run:?}");
+    let note = "most functions got 19.5 % slower together: each is judged by its own change\n";
+    assert!(run.stdout.contains(note), "{run:?}");
+    let markdown = compare_most_slower(true, &["--format", "markdown"]);
+    let head = "| Function | Figure | Base | New | Change | 95 % interval | Against others | 95 % interval | Verdict |\n\
+                |---|---|---:|---:|---:|---:|---:|---:|---|\n";
+    assert!(markdown.stdout.contains(head), "{markdown:?}");
+}
+
+#[test]
+fn without_turns_a_common_movement_may_be_the_machines_and_nothing_is_faster() {
+    let run = compare_most_slower(false, &[]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stdout.starts_with("0 slower, 10 unclear: "), "{run:?}");
+    assert_eq!(
+        run.stdout.matches("unclear: machine or program").count(),
+        11,
+        "{run:?}"
+    );
+    assert!(!run.stdout.contains("faster"), "{run:?}");
+    let note = "the sides did not run in turns: a change of the machine cannot be told from one of the program";
+    assert!(run.stdout.contains(note), "{run:?}");
+    assert_eq!(compare_most_slower(false, &["--strict"]).code, 2);
+    let json = compare_most_slower(false, &["--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).expect("it is JSON");
+    assert_eq!(
+        (&json["in_turns"], &json["unclear"]),
+        (&false.into(), &10.into())
+    );
+    assert_eq!(json["overall"][0]["turns_needed"], true);
+    let mut rows = json["rows"].as_array().expect("an array").iter();
+    let row = rows.find(|row| row["name"] == "app::f9").expect("a row");
+    assert_eq!(
+        (&row["verdict"], &row["judged_by"]),
+        (&"unclear".into(), &"both".into())
+    );
+    let estimate = |of: &str| row[of]["estimate"].as_f64().expect("a number");
+    let ratio = row["new"]
+        .as_f64()
+        .zip(row["base"].as_f64())
+        .map(|(new, base)| new / base - 1.0);
+    assert!(
+        (estimate("change") - ratio.expect("numbers")).abs() < 1e-9,
+        "{row}"
+    );
+    assert!(estimate("against_others") < -0.1, "{row}");
+}
+
+#[test]
+fn single_files_and_folders_are_compared_without_options() {
+    let folder = Folder::new();
+    let base = side(&folder, "base", 7, 1.0, "");
+    let new = side(&folder, "new", 7, 1.2, "");
+    let run = profiler(&["diff", &base, &new]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(
+        run.stdout
+            .starts_with("1 slower, 2 same: 7 runs of the base, 7 of"),
+        "{run:?}"
+    );
+    let (old, newer) = (format!("{base}/0.json"), format!("{new}/0.json"));
+    let run = profiler(&["diff", &old, &newer]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(
+        run.stdout.contains("+20.0 %              –  no verdict"),
+        "{run:?}"
+    );
+    // A file and a folder can be mixed, and each of the other forms is a mistake.
+    assert!(
+        profiler(&["diff", &old, &new])
+            .stdout
+            .starts_with("3 figures: 1 run of the base, 7 ")
+    );
+    for mistake in [
+        &["diff"][..],
+        &["diff", &old],
+        &["diff", &old, &newer, &new],
+        &["diff", "--base", &old],
+        &["diff", &old, &newer, "--base", &old, "--new", &newer],
+    ] {
+        assert_eq!(profiler(mistake).code, 3, "{mistake:?}");
+    }
+}
+
+#[test]
+fn how_many_runs_find_a_change_is_one_line() {
+    let run = compare(1.0, &[]);
+    let line = "to find a change of 5 % in 9 of 10 cases takes about 5 runs a side (CPU, 0.";
+    assert!(run.stdout.contains(line), "{run:?}");
+    let run = compare(1.0, &["--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&run.stdout).expect("it is JSON");
+    let power = &json["power"][0];
+    assert_eq!(
+        (&power["change"], &power["runs"]),
+        (&0.05.into(), &5.into())
+    );
+    assert_eq!(power["metric"], "elapsed");
+    assert!(
+        power["noise"].as_f64().is_some_and(|noise| noise > 0.0),
+        "{power}"
+    );
 }
 
 #[test]

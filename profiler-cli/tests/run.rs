@@ -66,11 +66,8 @@ fn two_programs_take_turns_and_either_begins() {
         .collect();
     let expected = ["base", "new", "base", "new", "new", "base", "base", "new"];
     assert_eq!(words, expected);
-    assert!(run.stdout.contains("profiler diff --base "), "{run:?}");
-    let base = format!("{output}/base");
-    let new = format!("{output}/new");
-    let diff = profiler(&["diff", "--base", &base, "--new", &new]);
-    assert_eq!(diff.code, 0, "{diff:?}");
+    let again = format!("the same again: profiler diff {output}/base {output}/new\n");
+    assert!(run.stdout.ends_with(&again), "{run:?}");
     // A second experiment would add to the first.
     let again = profiler(&arguments);
     assert_eq!(again.code, 3, "{again:?}");
@@ -78,6 +75,36 @@ fn two_programs_take_turns_and_either_begins() {
         again.stderr.contains("has a summary of another run ("),
         "{again:?}"
     );
+}
+
+#[test]
+fn two_programs_are_compared_at_once() {
+    let folder = Folder::new();
+    let script = |name: &str, ns: u32| {
+        let row = format!(
+            r#"{{"name":"app::f","calls":1,"cpu":{{"calls":1,"self_ns":{ns},"mean_ns":{ns}}}}}"#
+        );
+        let text =
+            format!("echo '{{\"schema_version\":1,\"rows\":[{row}]}}' > \"$PROFILER_SUMMARY\"\n");
+        folder.file(name, text.as_bytes())
+    };
+    let (base, new) = (script("base", 1000), script("new", 1200));
+    let output = folder.path("out");
+    let other = format!("sh '{base}'");
+    let run = profiler(&[
+        "run", "-n", "5", "-o", &output, "--vs", &other, "--", "sh", &new,
+    ]);
+    // A slower function is no failure of the runs.
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    let (base, new) = (format!("{output}/base"), format!("{output}/new"));
+    let diff = profiler(&["diff", &base, &new]);
+    assert_eq!(diff.code, 1, "{diff:?}");
+    assert!(
+        diff.stdout
+            .starts_with("1 slower: 5 runs of the base, 5 of the new version\n"),
+        "{diff:?}"
+    );
+    assert!(run.stdout.starts_with(&diff.stdout), "{run:?}");
 }
 
 #[test]

@@ -47,20 +47,14 @@ impl Metric {
         matches!(self, Self::Cuda | Self::CudaP95)
     }
 
+    /// Returns `true` if the figure depends on how fast the machine is.
+    pub(crate) const fn is_time(self) -> bool {
+        !matches!(self, Self::Allocated)
+    }
+
     /// Returns `true` for a percentile, which is only known to the width of a bucket.
     pub(crate) const fn is_percentile(self) -> bool {
         matches!(self, Self::ElapsedP95 | Self::CudaP95)
-    }
-
-    /// Returns the figure on the scale on which differences are ratios; `None` if it has no place there.
-    pub(crate) fn logarithm(self, value: f64) -> Option<f64> {
-        // No time and no allocation at all are ordinary figures. A byte or a nanosecond more or less is none that matters.
-        let value = if self == Self::Allocated {
-            value + 1.0
-        } else {
-            value.max(1.0)
-        };
-        value.is_finite().then(|| value.ln())
     }
 
     /// Formats a figure with its unit.

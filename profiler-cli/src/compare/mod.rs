@@ -7,8 +7,11 @@ mod common;
 mod comparable;
 mod judged;
 mod metric;
+mod power;
+mod row;
 mod run;
 mod statistics;
+mod tested;
 mod verdict;
 
 #[cfg(test)]
@@ -17,11 +20,13 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use self::metric::Metric;
+pub(crate) use self::power::MOST_RUNS;
+pub(crate) use self::row::{Basis, Change, Finding, Movement, Power, Row};
 pub(crate) use self::run::Run;
 pub(crate) use self::statistics::median;
 pub(crate) use self::verdict::Verdict;
 use comparable::Obstacles;
-use judged::{Measured, judge_all};
+use judged::{Judged, Measured, judge_all};
 
 /// With fewer runs a side there is no verdict: the smallest p-value of four is 3 %, which no correction for several
 /// functions leaves significant.
@@ -38,13 +43,23 @@ pub(crate) struct Options {
     pub(crate) min_share: f64,
 }
 
+impl Options {
+    pub(crate) const DEFAULT: Self = Self {
+        elapsed: false,
+        p95: false,
+        min_share: 0.005,
+    };
+}
+
 /// The comparison of two sides.
 #[derive(Clone, Debug)]
 pub(crate) struct Comparison {
     pub(crate) base_runs: usize,
     pub(crate) new_runs: usize,
-    /// The common movement of all functions, for each clock that has enough of them.
-    pub(crate) overall: Vec<Row>,
+    /// `true` if the sides took turns, so that a change of the machine affects both alike.
+    pub(crate) in_turns: bool,
+    /// What most functions have in common, for each clock that has enough of them.
+    pub(crate) overall: Vec<Movement>,
     /// Figures of functions, the largest changes first.
     pub(crate) rows: Vec<Row>,
     /// Functions that only one side called.
@@ -52,38 +67,10 @@ pub(crate) struct Comparison {
     pub(crate) only_new: Vec<String>,
     /// Functions that were not judged because they take too little time.
     pub(crate) small: usize,
+    /// How many runs it takes, for each clock; nothing if there are too few to tell.
+    pub(crate) power: Vec<Power>,
     /// Remarks on the comparison as a whole.
     pub(crate) notes: Vec<String>,
-}
-
-/// One figure of a function on both sides.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Row {
-    pub(crate) name: String,
-    pub(crate) metric: Metric,
-    /// The medians of the runs.
-    pub(crate) base: f64,
-    pub(crate) new: f64,
-    /// The median number of calls in a run.
-    pub(crate) base_calls: f64,
-    pub(crate) new_calls: f64,
-    pub(crate) change: Change,
-    pub(crate) verdict: Verdict,
-    /// How many runs a side would give a verdict; `None` if there is one, or if a hundred would not.
-    pub(crate) runs_needed: Option<usize>,
-}
-
-/// How a figure changed: fractions, such as 0.1 for a tenth more.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
-pub(crate) struct Change {
-    pub(crate) estimate: f64,
-    /// The interval; with fewer than four runs a side, it is the range.
-    pub(crate) low: f64,
-    pub(crate) high: f64,
-    /// Smaller changes are not reported.
-    pub(crate) threshold: f64,
-    /// The p-value, before the correction for the number of functions.
-    pub(crate) p: f64,
 }
 
 impl Comparison {
@@ -91,7 +78,7 @@ impl Comparison {
     pub(crate) fn of(base: &[Run], new: &[Run], options: Options) -> Self {
         let runs: Vec<&Run> = base.iter().chain(new).collect();
         let obstacles = comparable::obstacles(&runs);
-        let is_interleaved = comparable::are_interleaved(base, new);
+        let in_turns = comparable::are_interleaved(base, new);
         let names: BTreeSet<&str> = runs
             .iter()
             .flat_map(|run| run.functions.keys().map(String::as_str))
@@ -103,19 +90,25 @@ impl Comparison {
             missing.map(|name| (*name).to_owned()).collect()
         };
         let (measured, small) = collect(base, new, &names, options);
-        let (overall, rows) = judge_all(&measured, base.len(), is_interleaved);
+        let Judged {
+            movements,
+            rows,
+            power,
+        } = judge_all(&measured, base.len(), in_turns);
         let mut comparison = Self {
             base_runs: base.len(),
             new_runs: new.len(),
-            overall,
+            in_turns,
+            overall: movements,
             rows,
             only_base: missing(new),
             only_new: missing(base),
             small,
+            power,
             notes: Vec::new(),
         };
         comparison.apply(&obstacles);
-        comparison.take_notes(&obstacles, is_interleaved);
+        comparison.take_notes(&obstacles);
         comparison
     }
 
@@ -124,28 +117,44 @@ impl Comparison {
         self.base_runs.min(self.new_runs) >= FEWEST_RUNS
     }
 
-    /// Returns how many figures have this verdict.
+    /// Returns how many figures of functions have this verdict.
     pub(crate) fn count(&self, verdict: Verdict) -> usize {
-        let all = self.overall.iter().chain(&self.rows);
-        all.filter(|row| row.verdict == verdict).count()
+        let rows = self.rows.iter();
+        rows.filter(|row| row.finding.verdict == verdict).count()
+    }
+
+    /// Returns `true` if a figure has this verdict, or what most functions have in common.
+    pub(crate) fn has(&self, verdict: Verdict) -> bool {
+        let mut findings = self.overall.iter().map(|movement| movement.finding);
+        self.count(verdict) > 0 || findings.any(|finding| finding.verdict == verdict)
     }
 
     /// Withdraws the verdicts of figures that cannot be compared.
     fn apply(&mut self, obstacles: &Obstacles) {
-        for row in self.overall.iter_mut().chain(&mut self.rows) {
-            let obstacle = if row.metric.is_cuda() {
+        let obstacle = |metric: Metric| {
+            let obstacle = if metric.is_cuda() {
                 &obstacles.cuda
             } else {
                 &obstacles.cpu
             };
-            if obstacle.is_some() {
-                row.verdict = Verdict::NotComparable;
-                row.runs_needed = None;
-            }
+            obstacle.is_some()
+        };
+        let movements = self.overall.iter_mut();
+        let movements = movements.map(|movement| (movement.metric, &mut movement.finding));
+        let rows = self.rows.iter_mut();
+        let rows = rows.map(|row| (row.metric, &mut row.finding));
+        for (_, finding) in movements
+            .chain(rows)
+            .filter(|(metric, _)| obstacle(*metric))
+        {
+            finding.verdict = Verdict::NotComparable;
+            finding.runs_needed = None;
+            finding.turns_needed = false;
         }
+        self.power.retain(|power| !obstacle(power.metric));
     }
 
-    fn take_notes(&mut self, obstacles: &Obstacles, is_interleaved: bool) {
+    fn take_notes(&mut self, obstacles: &Obstacles) {
         match (&obstacles.cpu, &obstacles.cuda) {
             (Some(reason), _) => self.notes.push(format!("not comparable: {reason}")),
             (None, Some(reason)) => {
@@ -160,13 +169,19 @@ impl Comparison {
                 "no verdicts: {} and {} runs, and {FEWEST_RUNS} on each side are needed",
                 self.base_runs, self.new_runs
             ));
-        } else if !is_interleaved {
+        } else if !self.in_turns {
             self.notes.push(
-                "the two sides did not run in turns, so a change of the machine between them is part of the differences: \
-                 `profiler run --vs` lets them take turns"
+                "the sides did not run in turns: a change of the machine cannot be told from one of the program; `profiler run \
+                 --vs` lets them take turns"
                     .to_owned(),
             );
         }
+        let movements = self.overall.iter();
+        let notes: Vec<String> = movements
+            .filter_map(|common| self.common_note(common))
+            .collect();
+        self.notes.extend(notes);
+        self.notes.extend(self.power_note());
         let changed = self.rows.iter().filter(|row| !row.same_calls());
         let names: BTreeSet<&str> = changed.map(|row| row.name.as_str()).collect();
         if !names.is_empty() {
@@ -176,13 +191,69 @@ impl Comparison {
             ));
         }
     }
+
+    /// Says which change of the functions counts, given what most of them have in common.
+    fn common_note(&self, common: &Movement) -> Option<String> {
+        let is_chance = common.is_chance();
+        let moved = if is_chance {
+            let estimate = percent(common.change.estimate);
+            format!("what most functions have in common ({estimate}) is within chance")
+        } else {
+            format!("most functions got {} together", common.moved())
+        };
+        let both = "a verdict is given where both changes have it";
+        let note = match common.basis {
+            _ if common.finding.verdict == Verdict::NotComparable => return None,
+            _ if !self.has_verdicts() => {
+                "the changes against the others leave out what most functions have in common"
+                    .to_owned()
+            }
+            Basis::Change => format!("{moved}: each is judged by its own change"),
+            Basis::AgainstOthers => {
+                format!("{moved}: each is judged by the change that varies less")
+            }
+            Basis::Both if self.in_turns => format!("{moved}, perhaps by chance: {both}"),
+            Basis::Both if is_chance => format!("{moved}: without turns, {both}"),
+            Basis::Both => format!("{moved}, by the machine or the program: {both}"),
+        };
+        let clock = match self.overall.len() {
+            1 => String::new(),
+            _ => format!("{}: ", common.metric),
+        };
+        Some(format!("{clock}{note}"))
+    }
+
+    /// Says how many runs it takes to find a change.
+    fn power_note(&self) -> Option<String> {
+        let clocks: Vec<String> = self
+            .power
+            .iter()
+            .map(|power| {
+                let runs = match power.runs {
+                    Some(runs) => format!("about {runs}"),
+                    None => format!("more than {MOST_RUNS}"),
+                };
+                let noise = 100.0 * power.noise;
+                format!("{runs} runs a side ({}, {noise:.1} % noise)", power.metric)
+            })
+            .collect();
+        (!clocks.is_empty()).then(|| {
+            format!(
+                "to find a change of {:.0} % in 9 of 10 cases takes {}",
+                100.0 * Power::CHANGE,
+                clocks.join(", ")
+            )
+        })
+    }
 }
 
-impl Row {
-    /// Returns `true` if both sides called the function equally often, to a percent.
-    pub(crate) fn same_calls(&self) -> bool {
-        (self.new_calls - self.base_calls).abs() <= 0.01 * self.base_calls.max(self.new_calls)
-    }
+/// Formats a fraction as a percentage with its sign.
+pub(crate) fn percent(fraction: f64) -> String {
+    let percent = 100.0 * fraction;
+    let digits = usize::from(percent.abs() < 99.95);
+    // Not “-0.0”.
+    let percent = if percent.abs() < 0.05 { 0.0 } else { percent };
+    format!("{percent:+.digits$} %")
 }
 
 /// Returns a number with its noun.

@@ -66,6 +66,7 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use crate::name;
     use crate::scope::{ScopeArgs, end, end_part};
     use crate::switch::SiteDecision;
 

@@ -106,10 +106,10 @@ fn path(named: &Path, last: Option<&Written>) -> PathBuf {
         if !is_others(&path) {
             return path;
         }
-        suffix = rank.clone() + &id_suffix();
-        if number > 1 {
-            suffix += &format!("_{number}");
-        }
+        suffix = match number {
+            1 => format!("{rank}{}", id_suffix()),
+            _ => format!("{rank}{}_{number}", id_suffix()),
+        };
     }
     named.to_owned()
 }

@@ -18,7 +18,6 @@ use super::stack::{self, NoSlot};
 use super::whole::WholeTimes;
 use crate::losses::{self, count_lost_spans, count_unmeasured};
 use crate::scope::{OpenScope, end, end_part};
-use crate::stats::StatCell;
 use crate::switch::{self, SiteDecision};
 
 /// The open spans of one layer.

@@ -140,8 +140,10 @@ mod tests {
     type Call = (&'static str, u32, i64, i64, i64);
 
     fn note(calls: &[Call], is_linked: bool) -> Option<String> {
-        let mut line = Timeline::default();
-        line.tracks = vec![Track::default(); 3];
+        let mut line = Timeline {
+            tracks: vec![Track::default(); 3],
+            ..Timeline::default()
+        };
         for (name, track, start_ns, duration_ns, self_ns) in calls {
             line.slices.push(Slice {
                 track: *track,

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use super::text::MOST_FUNCTIONS;
 use crate::budget::Excess;
-use crate::compare::{Change, Comparison, Metric, Row, Verdict};
+use crate::compare::{Basis, Change, Comparison, Finding, Metric, Movement, Power, Row, Verdict};
 
 /// The version of this JSON. A new key does not change it.
 const SCHEMA_VERSION: u64 = 1;
@@ -13,6 +14,7 @@ struct Document<'c> {
     schema_version: u64,
     base_runs: usize,
     new_runs: usize,
+    in_turns: bool,
     slower: usize,
     faster: usize,
     same: usize,
@@ -20,11 +22,12 @@ struct Document<'c> {
     not_comparable: usize,
     over_budget: &'c [String],
     without_figure: &'c [String],
-    overall: Vec<Figure<'c>>,
+    overall: Vec<Common>,
     rows: Vec<Figure<'c>>,
     only_base: &'c [String],
     only_new: &'c [String],
     too_small: usize,
+    power: Vec<FindsChange>,
     notes: &'c [String],
 }
 
@@ -37,9 +40,11 @@ struct Figure<'c> {
     new: f64,
     base_calls: f64,
     new_calls: f64,
-    change: Change,
-    verdict: Option<Verdict>,
-    runs_needed: Option<usize>,
+    change: Option<Change>,
+    against_others: Option<Change>,
+    judged_by: Basis,
+    #[serde(flatten)]
+    finding: Judgement,
 }
 
 impl<'c> Figure<'c> {
@@ -52,8 +57,68 @@ impl<'c> Figure<'c> {
             base_calls: row.base_calls,
             new_calls: row.new_calls,
             change: row.change,
-            verdict: Some(row.verdict).filter(|verdict| *verdict != Verdict::None),
-            runs_needed: row.runs_needed,
+            against_others: row.against_others,
+            judged_by: row.basis,
+            finding: Judgement::of(row.finding),
+        }
+    }
+}
+
+/// What most functions have in common.
+#[derive(Serialize)]
+struct Common {
+    name: &'static str,
+    metric: Metric,
+    change: Change,
+    functions_judged_by: Basis,
+    #[serde(flatten)]
+    finding: Judgement,
+}
+
+impl Common {
+    fn of(common: &Movement) -> Self {
+        Self {
+            name: MOST_FUNCTIONS,
+            metric: common.metric,
+            change: common.change,
+            functions_judged_by: common.basis,
+            finding: Judgement::of(common.finding),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Judgement {
+    verdict: Option<Verdict>,
+    margin: f64,
+    runs_needed: Option<usize>,
+    turns_needed: bool,
+}
+
+impl Judgement {
+    fn of(finding: Finding) -> Self {
+        Self {
+            verdict: Some(finding.verdict).filter(|verdict| *verdict != Verdict::None),
+            margin: finding.margin,
+            runs_needed: finding.runs_needed,
+            turns_needed: finding.turns_needed,
+        }
+    }
+}
+
+/// How many runs a side find a change in nine of ten cases.
+#[derive(Serialize)]
+struct FindsChange {
+    change: f64,
+    #[serde(flatten)]
+    power: Power,
+}
+
+impl FindsChange {
+    const fn of(power: &Power) -> Self {
+        Self {
+            change: Power::CHANGE,
+            power: *power,
         }
     }
 }
@@ -63,6 +128,7 @@ pub(super) fn render(comparison: &Comparison, excess: &Excess) -> String {
         schema_version: SCHEMA_VERSION,
         base_runs: comparison.base_runs,
         new_runs: comparison.new_runs,
+        in_turns: comparison.in_turns,
         slower: comparison.count(Verdict::Slower),
         faster: comparison.count(Verdict::Faster),
         same: comparison.count(Verdict::Same),
@@ -70,11 +136,12 @@ pub(super) fn render(comparison: &Comparison, excess: &Excess) -> String {
         not_comparable: comparison.count(Verdict::NotComparable),
         over_budget: &excess.over,
         without_figure: &excess.missing,
-        overall: comparison.overall.iter().map(Figure::of).collect(),
+        overall: comparison.overall.iter().map(Common::of).collect(),
         rows: comparison.rows.iter().map(Figure::of).collect(),
         only_base: &comparison.only_base,
         only_new: &comparison.only_new,
         too_small: comparison.small,
+        power: comparison.power.iter().map(FindsChange::of).collect(),
         notes: &comparison.notes,
     };
     // Strings and numbers cannot fail to serialise.

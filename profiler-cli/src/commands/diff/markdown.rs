@@ -1,6 +1,6 @@
 //! A comparison as Markdown, for comments on pull requests and summaries of jobs.
 
-use super::text::{cells, headline, remarks, shown};
+use super::text::{headline, remarks, table};
 use crate::budget::Excess;
 use crate::compare::{Comparison, Verdict};
 
@@ -17,14 +17,22 @@ pub(super) fn render(comparison: &Comparison, all: bool, excess: &Excess) -> Vec
         ),
         String::new(),
     ];
-    let rows = shown(comparison, all);
-    if !rows.is_empty() {
-        lines.push("| function | figure | base | new | change | 95 % interval | verdict |".into());
-        lines.push("|---|---|---:|---:|---:|---:|---|".into());
+    let table = table(comparison, all);
+    if let Some((head, rows)) = table.split_first().filter(|(_, rows)| !rows.is_empty()) {
+        let columns = head.len();
+        let align = (0..columns).map(|column| match column {
+            0 | 1 => "---",
+            last if last + 1 == columns => "---",
+            _ => "---:",
+        });
+        lines.push(format!("| {} |", head.join(" | ")));
+        lines.push(format!("|{}|", align.collect::<Vec<_>>().join("|")));
         for row in rows {
-            let [name, rest @ ..] = cells(row);
+            let (name, rest) = row
+                .split_first()
+                .map_or(("", row.as_slice()), |(name, rest)| (name.as_str(), rest));
             let rest: Vec<String> = rest.iter().map(|cell| escaped(cell)).collect();
-            lines.push(format!("| {} | {} |", code(&name), rest.join(" | ")));
+            lines.push(format!("| {} | {} |", code(name), rest.join(" | ")));
         }
         lines.push(String::new());
     }
@@ -36,7 +44,7 @@ pub(super) fn render(comparison: &Comparison, all: bool, excess: &Excess) -> Vec
 }
 
 fn sign(comparison: &Comparison, excess: &Excess) -> &'static str {
-    if comparison.count(Verdict::Slower) > 0 || !excess.over.is_empty() {
+    if comparison.has(Verdict::Slower) || !excess.over.is_empty() {
         "❌"
     } else if comparison.has_verdicts() {
         "✅"

@@ -7,6 +7,7 @@ mod text;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::slice;
 
 use clap::{Args, ValueEnum};
 
@@ -20,8 +21,8 @@ use crate::output::Stdout;
 
 /// Compares runs of two versions of a program, function by function.
 ///
-/// With five or more runs on each side, each figure has a verdict: slower, faster, same, unclear or not comparable. `profiler
-/// run --vs` makes the files.
+/// OLD and NEW are files, or folders with a file for each run: summaries (`.json`) or traces. With five or more runs on each
+/// side, each figure has a verdict: slower, faster, same, unclear or not comparable. `profiler run --vs` makes the files.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit status: 0 if nothing is slower, 1 if a function is slower or over its budget, 2 with --strict if a \
@@ -33,11 +34,14 @@ use crate::output::Stdout;
     reason = "each is an option of its own"
 )]
 pub(crate) struct Diff {
-    /// Files of the base, one for each run: summaries (`.json`) or traces. A folder stands for the files in it.
-    #[arg(long, required = true, num_args = 1.., value_name = "FILE")]
+    /// File or folder of the base, and that of the new version.
+    #[arg(num_args = 2, value_names = ["OLD", "NEW"], required_unless_present_all = ["base", "new"])]
+    sides: Vec<PathBuf>,
+    /// Files and folders of the base, if they are several.
+    #[arg(long, requires = "new", conflicts_with = "sides", num_args = 1.., value_name = "FILE")]
     base: Vec<PathBuf>,
-    /// Files of the new version.
-    #[arg(long, required = true, num_args = 1.., value_name = "FILE")]
+    /// Files and folders of the new version.
+    #[arg(long, requires = "base", conflicts_with = "sides", num_args = 1.., value_name = "FILE")]
     new: Vec<PathBuf>,
     /// Format of the output.
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -58,7 +62,7 @@ pub(crate) struct Diff {
     #[arg(long)]
     p95: bool,
     /// Functions with a smaller share of the time are not judged, in percent.
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.5, value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 100.0 * Options::DEFAULT.min_share, value_parser = percent)]
     min_share: f64,
     #[command(flatten)]
     limits: Limits,
@@ -83,15 +87,18 @@ fn percent(text: &str) -> Result<f64, String> {
 impl Diff {
     pub(crate) fn run(self) -> Result<Exit, Error> {
         let budget = self.budget.as_deref().map(Budget::read).transpose()?;
-        let base = read_all(&self.base, self.limits)?;
-        let new = read_all(&self.new, self.limits)?;
+        let (base, new) = match self.sides.split_first() {
+            Some((base, new)) => (slice::from_ref(base), new),
+            None => (&self.base[..], &self.new[..]),
+        };
+        let base = read_all(base, self.limits)?;
+        let new = read_all(new, self.limits)?;
         let options = Options {
             elapsed: self.elapsed,
             p95: self.p95,
             min_share: self.min_share / 100.0,
         };
-        let runs = |side: &[Input]| -> Vec<Run> { side.iter().map(run_of).collect() };
-        let comparison = Comparison::of(&runs(&base), &runs(&new), options);
+        let comparison = compare(&base, &new, options);
         let excess = budget.map(|budget| budget.check(&new)).unwrap_or_default();
         let lines = match self.format {
             Format::Text => {
@@ -112,7 +119,7 @@ impl Diff {
             }
         }
         output.finish()?;
-        let has = |verdict| comparison.count(verdict) > 0;
+        let has = |verdict| comparison.has(verdict);
         let is_unclear = [Verdict::Unclear, Verdict::NotComparable, Verdict::None]
             .into_iter()
             .any(has)
@@ -126,6 +133,18 @@ impl Diff {
             Exit::Done
         })
     }
+}
+
+/// Compares the runs in two folders as the command does without options, and returns the lines to print.
+pub(super) fn of_folders(base: &Path, new: &Path) -> Result<Vec<String>, Error> {
+    let read = |folder: &Path| read_all(&[folder.to_owned()], Limits::DEFAULT);
+    let comparison = compare(&read(base)?, &read(new)?, Options::DEFAULT);
+    Ok(text::render(&comparison, false))
+}
+
+fn compare(base: &[Input], new: &[Input], options: Options) -> Comparison {
+    let runs = |side: &[Input]| -> Vec<Run> { side.iter().map(run_of).collect() };
+    Comparison::of(&runs(base), &runs(new), options)
 }
 
 fn run_of(input: &Input) -> Run {

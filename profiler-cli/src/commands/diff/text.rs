@@ -2,30 +2,26 @@
 
 use std::fmt::Write;
 
-use crate::compare::{Comparison, Row, Verdict, count};
+use crate::compare::{
+    Change, Comparison, Finding, MOST_RUNS, Movement, Row, Verdict, count, percent,
+};
+
+/// The name of the row that shows what most functions have in common.
+pub(super) const MOST_FUNCTIONS: &str = "(most functions)";
 
 /// Rows with the verdict “same” are counted; `all` lists them too.
 pub(super) fn render(comparison: &Comparison, all: bool) -> Vec<String> {
     let mut lines = vec![headline(comparison)];
-    let shown = shown(comparison, all);
-    if !shown.is_empty() {
+    let table = table(comparison, all);
+    if table.len() > 1 {
         lines.push(String::new());
-        let mut table = vec![
-            [
-                "Function",
-                "Figure",
-                "Base",
-                "New",
-                "Change",
-                "95 % interval",
-                "Verdict",
-            ]
-            .map(str::to_owned),
-        ];
-        table.extend(shown.iter().map(|row| cells(row)));
         lines.extend(aligned(&table));
     }
-    let rest = comparison.rows.len() + comparison.overall.len() - shown.len();
+    let shown = comparison
+        .rows
+        .iter()
+        .filter(|row| is_shown(row.finding, all));
+    let rest = comparison.rows.len() - shown.count();
     lines.push(String::new());
     if rest > 0 {
         lines.push(format!("{}: same", count(rest, "more figure")));
@@ -54,21 +50,49 @@ pub(super) fn headline(comparison: &Comparison) -> String {
         Verdict::NotComparable,
         Verdict::Same,
     ];
-    let counts: Vec<String> = verdicts
+    let common = comparison.overall.iter();
+    let common = common.filter(|common| common.finding.verdict.is_difference());
+    let common = common.map(|common| {
+        format!(
+            "most functions got {} together ({})",
+            common.moved(),
+            common.metric
+        )
+    });
+    let counts = verdicts
         .into_iter()
         .map(|verdict| (comparison.count(verdict), verdict))
         .filter(|(count, verdict)| *count > 0 || *verdict == Verdict::Slower)
-        .map(|(count, verdict)| format!("{count} {}", verdict.as_str()))
-        .collect();
-    format!("{}: {sides}", counts.join(", "))
+        .map(|(count, verdict)| format!("{count} {}", verdict.as_str()));
+    let found: Vec<String> = common.chain(counts).collect();
+    format!("{}: {sides}", found.join(", "))
 }
 
-/// Returns the rows that are listed: all with a finding, and those of all functions.
-pub(super) fn shown(comparison: &Comparison, all: bool) -> Vec<&Row> {
-    let rows = comparison.overall.iter().chain(&comparison.rows);
-    rows.filter(|row| all || row.verdict != Verdict::Same)
-        .collect()
+fn is_shown(finding: Finding, all: bool) -> bool {
+    all || finding.verdict != Verdict::Same
 }
+
+/// Returns the table with its head: all rows with a finding, and above them what most functions have in common.
+pub(super) fn table(comparison: &Comparison, all: bool) -> Vec<Vec<String>> {
+    let has_others = !comparison.overall.is_empty();
+    let mut head = vec!["Function", "Figure", "Base", "New", "Change", INTERVAL];
+    if has_others {
+        head.extend(["Against others", INTERVAL]);
+    }
+    head.push("Verdict");
+    let movements = comparison.overall.iter();
+    let movements = movements
+        .filter(|common| is_shown(common.finding, all))
+        .map(common_cells);
+    let rows = comparison.rows.iter();
+    let rows = rows
+        .filter(|row| is_shown(row.finding, all))
+        .map(|row| cells(row, has_others));
+    let head = head.into_iter().map(str::to_owned).collect();
+    [head].into_iter().chain(movements).chain(rows).collect()
+}
+
+const INTERVAL: &str = "95 % interval";
 
 /// Returns the lines below the table.
 pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
@@ -92,72 +116,87 @@ pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
             }
         ));
     }
-    if !comparison.overall.is_empty() {
-        lines.push(
-            "changes of functions are relative to what all functions have in common".to_owned(),
-        );
-    }
     lines.extend(comparison.notes.iter().cloned());
     lines
 }
 
 /// Returns the cells of a row.
-pub(super) fn cells(row: &Row) -> [String; 7] {
-    let change = &row.change;
-    let interval = format!("{} to {}", percent(change.low), percent(change.high));
-    [
+fn cells(row: &Row, has_others: bool) -> Vec<String> {
+    let mut cells = vec![
         row.name.clone(),
         row.metric.to_string(),
         row.metric.format(row.base),
         row.metric.format(row.new),
-        percent(change.estimate),
+    ];
+    cells.extend(change_cells(row.change));
+    if has_others {
+        cells.extend(change_cells(row.against_others));
+    }
+    let mut verdict = verdict(row.finding);
+    if row.finding.verdict.is_difference() && row.is_relative_alone() {
+        verdict.push_str(" than the others");
+    }
+    if !row.same_calls() {
+        let (base, new) = (row.base_calls, row.new_calls);
+        let _ = write!(verdict, ", calls {base:.0} → {new:.0}");
+    }
+    cells.push(verdict);
+    cells
+}
+
+/// Returns the cells of what most functions have in common. It is no sum, so it has no figures.
+fn common_cells(common: &Movement) -> Vec<String> {
+    let [change, interval] = change_cells(Some(common.change));
+    vec![
+        MOST_FUNCTIONS.to_owned(),
+        common.metric.to_string(),
+        String::new(),
+        String::new(),
+        change,
         interval,
-        verdict(row),
+        String::new(),
+        String::new(),
+        verdict(common.finding),
+    ]
+}
+
+fn change_cells(change: Option<Change>) -> [String; 2] {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+    let interval = change.and_then(|change| change.low.zip(change.high));
+    [
+        or_dash(change.map(|change| percent(change.estimate))),
+        or_dash(interval.map(|(low, high)| format!("{} to {}", percent(low), percent(high)))),
     ]
 }
 
 /// Returns the verdict with what makes it understood.
-fn verdict(row: &Row) -> String {
-    let threshold = 100.0 * row.change.threshold;
-    let mut text = match (row.verdict, row.runs_needed) {
-        (Verdict::Same, _) => format!("same within {threshold:.0} %"),
+fn verdict(finding: Finding) -> String {
+    let margin = 100.0 * finding.margin;
+    match (finding.verdict, finding.runs_needed) {
+        (Verdict::Same, _) => format!("same within {margin:.0} %"),
+        (Verdict::Unclear, _) if finding.turns_needed => "unclear: machine or program".to_owned(),
         (Verdict::Unclear, Some(runs)) => format!("unclear: about {runs} runs needed"),
-        // A verdict on all functions was withdrawn: no number of runs would give one.
-        (Verdict::Unclear, None) if row.change.low > row.change.threshold => {
-            "unclear: the sides did not run in turns".to_owned()
-        }
-        (Verdict::Unclear, None) => "unclear: more than 99 runs needed".to_owned(),
+        (Verdict::Unclear, None) => format!("unclear: more than {MOST_RUNS} runs needed"),
         (verdict, _) => verdict.as_str().to_owned(),
-    };
-    if !row.same_calls() {
-        let (base, new) = (row.base_calls, row.new_calls);
-        let _ = write!(text, ", calls {base:.0} → {new:.0}");
     }
-    text
-}
-
-/// Formats a fraction as a percentage with its sign.
-fn percent(fraction: f64) -> String {
-    let percent = 100.0 * fraction;
-    let digits = usize::from(percent.abs() < 99.95);
-    format!("{percent:+.digits$} %")
 }
 
 /// Returns the lines of a table whose columns are aligned: the first two and the last to the left, numbers to the right.
-fn aligned(table: &[[String; 7]]) -> Vec<String> {
+fn aligned(table: &[Vec<String>]) -> Vec<String> {
+    let columns = table.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
-        let cells = table.iter().map(|row| row[column].chars().count());
-        cells.max().unwrap_or(0)
+        let cells = table.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
-    let widths: [usize; 7] = std::array::from_fn(width);
-    let line = |row: &[String; 7]| {
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
         let cells: Vec<String> = row
             .iter()
-            .zip(widths)
+            .zip(&widths)
             .enumerate()
             .map(|(column, (cell, width))| match column {
                 0 | 1 => format!("{cell:width$}"),
-                6 => cell.clone(),
+                last if last + 1 == columns => cell.clone(),
                 _ => format!("{cell:>width$}"),
             })
             .collect();

@@ -14,6 +14,7 @@ use clap::Args;
 
 use self::command_line::split;
 use self::signals::Signals;
+use super::diff;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Stdout;
@@ -25,7 +26,8 @@ use crate::printable::printable;
 /// include those in which other programs ran.
 ///
 /// With --vs, a second program takes turns with the first, so that a change of the machine affects both alike. Its
-/// summaries are in DIR/base, and those of COMMAND in DIR/new.
+/// summaries are in DIR/base, and those of COMMAND in DIR/new. The comparison is printed, as `profiler diff DIR/base DIR/new`
+/// prints it. It has no part in the exit status: that of `diff` says whether a function is slower.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit status: 0 if all runs succeeded; that of the program if a run failed, or 128 and the number of the \
@@ -89,11 +91,17 @@ impl Run {
         drop(progress);
         let mut output = Stdout::new();
         match &sides[..] {
-            [base, new] => output.line(format_args!(
-                "compare them: profiler diff --base {} --new {}",
-                base.folder.display(),
-                new.folder.display()
-            ))?,
+            [base, new] => {
+                for line in diff::of_folders(&base.folder, &new.folder)? {
+                    output.line(format_args!("{line}"))?;
+                }
+                output.line(format_args!(""))?;
+                output.line(format_args!(
+                    "the same again: profiler diff {} {}",
+                    base.folder.display(),
+                    new.folder.display()
+                ))?;
+            }
             _ => output.line(format_args!(
                 "{} summaries in {}",
                 self.runs,

@@ -9,5 +9,6 @@ mod spread;
 
 pub(crate) use self::false_discovery::benjamini_hochberg;
 pub(crate) use self::mann_whitney::{least_p, mann_whitney};
+pub(crate) use self::normal::quantile;
 pub(crate) use self::shift::{Shift, hodges_lehmann};
 pub(crate) use self::spread::{mad, median};

@@ -130,34 +130,31 @@ fn begin(domain: Domain, number: u32, data: &CallbackData) {
         return;
     };
     let period = PERIOD.load(Relaxed);
-    let mut open = match CALL.get().filter(|open| open.period == period) {
-        Some(mut open) => {
-            open.depth += 1;
-            open
-        }
-        None => {
-            launching_threads::note();
-            OpenCall {
-                launch: Launch {
-                    name: call.name,
-                    start,
-                    end: start,
-                    thread: thread::number(),
-                    scope: local::innermost().serial(),
-                    correlations: [data.correlation; 2],
-                    is_part: false,
-                    context: data.context.addr(),
-                    stream: None,
-                    gpu_thread: 0,
-                    // SAFETY: the parameters are those of this call, which has just begun.
-                    effect: unsafe { call.effect(data.parameters) },
-                },
-                period,
-                depth: 1,
-                is_captured: false,
-                inner: None,
-                launched: 0,
-            }
+    let mut open = if let Some(mut open) = CALL.get().filter(|open| open.period == period) {
+        open.depth += 1;
+        open
+    } else {
+        launching_threads::note();
+        OpenCall {
+            launch: Launch {
+                name: call.name,
+                start,
+                end: start,
+                thread: thread::number(),
+                scope: local::innermost().serial(),
+                correlations: [data.correlation; 2],
+                is_part: false,
+                context: data.context.addr(),
+                stream: None,
+                gpu_thread: 0,
+                // SAFETY: the parameters are those of this call, which has just begun.
+                effect: unsafe { call.effect(data.parameters) },
+            },
+            period,
+            depth: 1,
+            is_captured: false,
+            inner: None,
+            launched: 0,
         }
     };
     if domain == Domain::Driver {
