@@ -148,3 +148,37 @@ fn ranks_that_cannot_be_aligned_are_refused_in_one_line_and_nothing_is_written()
     }
     assert_eq!(profiler(&["merge", &zero, "-o", "all.json"]).code, 3);
 }
+
+#[test]
+fn traces_of_different_jobs_are_merged_only_by_force() {
+    let folder = Folder::new();
+    // Both have ten collectives, which would be taken for the same ones.
+    let days = 735_003_000_000_000;
+    let mut zero = rank(0, 0, 0);
+    zero.world_size = Some(8);
+    let zero = write(&folder, "zero.json", &zero);
+    let later = write(&folder, "later.json", &rank(1, days, 0));
+    let mut of_two = rank(1, 0, 0);
+    of_two.world_size = Some(2);
+    let of_two = write(&folder, "two.json", &of_two);
+    let output = folder.path("all.json");
+    for (other, reason) in [
+        (
+            &later,
+            "later.json: has a clock that is 8.51 days ahead of that of ",
+        ),
+        (&of_two, "two.json: is of a job with 2 processes, and "),
+    ] {
+        let run = profiler(&["merge", &zero, other, "-o", &output]);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+        assert!(
+            run.stderr.contains(reason) && run.stderr.contains("with --force"),
+            "{run:?}"
+        );
+        assert!(!std::path::Path::new(&output).exists());
+        let run = profiler(&["merge", &zero, other, "-o", &output, "--force"]);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+        assert!(run.stdout.starts_with("Merged with --force: "), "{run:?}");
+        std::fs::remove_file(&output).expect("it was written");
+    }
+}

@@ -23,10 +23,10 @@ pub use profiler_report::{
     FillUse, GpuDevice, GpuQuantity, GpuRanges, GpuReadings, GpuSample, GpuWork, GpuWorkKind,
     GroupBy, HeldBack, HiddenCalls, Histogram, HistogramBucket, HistoryPoint, KernelLaunch,
     KernelRow, KernelRowKind, KernelUse, Kernels, KeyAverages, Launch, MemoryCopy, MemoryFill,
-    MemoryKind, MemoryStats, MemoryUse, MinMax, OwnCost, Replay, Restriction, RestrictionError,
-    Row, RowLimit, SampledGpu, ScopeKernels, Slice, SliceDetails, SliceEnding, SliceKind,
-    SliceName, SortKey, SortKeyError, SpanLoss, Step, Summary, TableOptions, ThrottleReasons,
-    TimeSource, Timeline, Times, Track, TrackKind, Verdict, Wait, WaitKind,
+    MemoryKind, MemoryStats, MemoryUse, MinMax, OwnCost, ProcessGroup, Replay, Restriction,
+    RestrictionError, Row, RowLimit, SampledGpu, ScopeKernels, Slice, SliceDetails, SliceEnding,
+    SliceKind, SliceName, SortKey, SortKeyError, SpanLoss, Step, Summary, TableOptions,
+    ThrottleReasons, TimeSource, Timeline, Times, Track, TrackKind, Verdict, Wait, WaitKind,
 };
 #[cfg(feature = "export")]
 #[doc(inline)]

@@ -61,6 +61,10 @@ pub struct Timeline {
     pub devices: Vec<Device>,
     /// The number of processes of the job, if it is known.
     pub world_size: Option<u64>,
+    /// How the processes of the job talk to each other, as in `nccl`, if it is known.
+    pub backend: Option<String>,
+    /// The groups of processes that its own process is in, as far as they are known.
+    pub groups: Vec<ProcessGroup>,
     /// For a window of a session, the number of windows before it.
     pub cycle: Option<u64>,
     /// For a window of a session, the number of the step at its end.
@@ -286,6 +290,17 @@ pub struct Device {
     pub ordinal: u32,
     /// Its properties.
     pub properties: DeviceProperties,
+    #[doc(hidden)]
+    pub non_exhaustive: (),
+}
+
+/// Processes of a job that have collectives together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessGroup {
+    /// The name, which need not say anything: `0`.
+    pub name: String,
+    /// The ranks of its processes in the job.
+    pub ranks: Vec<u64>,
     #[doc(hidden)]
     pub non_exhaustive: (),
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use super::event_writer::write_list;
 use super::places::Places;
 use crate::Timeline;
-use crate::text::json::string;
+use crate::text::json::{array, string};
 use profiler_cuda_sys::driver::DeviceProperties;
 
 /// Keys that the tools or the command line interpret. Metadata of the program with one of these keys is renamed.
@@ -24,6 +24,9 @@ const KEYS: [&str; 10] = [
     // A file with this key is a summary.
     "rows",
 ];
+
+/// Stands for a backend that is not known: the tools want one.
+const UNKNOWN_BACKEND: &str = "unknown";
 
 /// What keys of metadata begin with if they are renamed.
 const RENAMED: &str = "metadata.";
@@ -56,12 +59,21 @@ pub(super) fn write(
     ranks.dedup();
     if let [Some(rank)] = ranks[..] {
         // HTA's search for the rank needs the space.
+        let backend = string(timeline.backend.as_deref().unwrap_or(UNKNOWN_BACKEND));
         write!(
             head,
-            ",\n\"distributedInfo\":{{\"backend\":\"unknown\",\"rank\": {rank}"
+            ",\n\"distributedInfo\":{{\"backend\":{backend},\"rank\": {rank}"
         )?;
         if let Some(world_size) = timeline.world_size {
             write!(head, ",\"world_size\": {world_size}")?;
+        }
+        if !timeline.groups.is_empty() {
+            head.extend(b",\"pg_config\":");
+            write_list(&mut head, &timeline.groups, |out, group| {
+                let ranks = array(group.ranks.iter().map(u64::to_string));
+                let name = string(&group.name);
+                out.extend(format!("{{\"pg_name\":{name},\"ranks\":{ranks}}}").into_bytes());
+            });
         }
         head.push(b'}');
     }

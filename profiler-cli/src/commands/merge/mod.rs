@@ -37,6 +37,10 @@ pub(crate) struct Merge {
     /// Aligns by functions and kernels whose names contain this text, instead of by known collectives.
     #[arg(long, value_name = "TEXT")]
     collective: Option<String>,
+    /// Merges traces that seem to be of different jobs: those that declare different ones, or whose clocks are more than a
+    /// minute apart.
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     limits: Limits,
 }
@@ -72,8 +76,14 @@ impl Merge {
         }
         ranks.sort_by_key(|rank| rank.number);
         refusal::check(&ranks)?;
+        let mut doubt = refusal::check_job(&ranks);
         let lines: Vec<&Timeline> = ranks.iter().map(|rank| &*rank.timeline).collect();
         let aligned = align(&lines, self.collective.as_deref());
+        doubt = doubt.and_then(|()| refusal::check_clocks(&ranks, &aligned.offsets));
+        let forced = match doubt {
+            Err(doubt) if !self.force => return Err(doubt.refused()),
+            doubt => doubt.err(),
+        };
         refusal::check_overlap(&ranks, &aligned.offsets)?;
         let late = late::late(&lines, &aligned);
 
@@ -96,6 +106,9 @@ impl Merge {
         staging.finish()?;
 
         let mut output = Stdout::new();
+        if let Some(doubt) = forced {
+            output.line(format_args!("Merged with --force: {doubt}."))?;
+        }
         for line in report::lines(&ranks, &aligned.offsets, &late) {
             output.line(format_args!("{line}"))?;
         }

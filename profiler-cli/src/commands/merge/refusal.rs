@@ -1,7 +1,8 @@
 //! Traces that cannot be put on one time line.
 
-use std::collections::HashSet;
-use std::path::Path;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
 
 use super::Rank;
 use super::align::Offset;
@@ -69,6 +70,106 @@ pub(super) fn check(ranks: &[Rank]) -> Result<(), Error> {
     Ok(())
 }
 
+/// The most by which clocks of machines that are set by a network differ, and more.
+const MOST_APART_NS: u64 = 60_000_000_000;
+
+/// Why traces seem to be of different jobs.
+#[derive(Debug)]
+pub(super) struct Doubt {
+    path: PathBuf,
+    reason: String,
+}
+
+impl Doubt {
+    fn of(rank: &Rank, reason: String) -> Self {
+        let path = rank.path.clone();
+        Self { path, reason }
+    }
+
+    pub(super) fn refused(self) -> Error {
+        let reason = format!(
+            "{}: give the traces of one job, recorded at the same time, or merge them nonetheless with --force",
+            self.reason
+        );
+        refuse(&self.path, &reason)
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.path.display(), self.reason)
+    }
+}
+
+/// Checks that what the ranks declare can be said of one job.
+pub(super) fn check_job(ranks: &[Rank]) -> Result<(), Doubt> {
+    let size = |rank: &Rank| Some(format!("{} processes", rank.timeline.world_size?));
+    let backend = |rank: &Rank| Some(format!("the backend {}", rank.timeline.backend.as_deref()?));
+    check_same(ranks, size)?;
+    check_same(ranks, backend)?;
+    // The different lists of ranks for each name, with the first rank that has it. Two groups may have one name if no
+    // process is in both.
+    let mut known: HashMap<&str, Vec<(&Rank, &[u64])>> = HashMap::new();
+    for rank in ranks {
+        for group in &rank.timeline.groups {
+            let lists = known.entry(&group.name).or_default();
+            if lists.iter().any(|(_, list)| *list == group.ranks) {
+                continue;
+            }
+            let shares = |(first, list): &&(&Rank, &[u64])| {
+                list.contains(&rank.number) || group.ranks.contains(&first.number)
+            };
+            if let Some((first, _)) = lists.iter().find(shares) {
+                let reason = format!(
+                    "has other ranks in the process group `{}` than {}",
+                    group.name,
+                    first.path.display()
+                );
+                return Err(Doubt::of(rank, reason));
+            }
+            lists.push((rank, &group.ranks));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that all ranks that declare something declare the same.
+fn check_same(ranks: &[Rank], declared: impl Fn(&Rank) -> Option<String>) -> Result<(), Doubt> {
+    let mut all = ranks
+        .iter()
+        .filter_map(|rank| Some((rank, declared(rank)?)));
+    let Some((first, expected)) = all.next() else {
+        return Ok(());
+    };
+    match all.find(|(_, declared)| *declared != expected) {
+        Some((rank, declared)) => {
+            let first = first.path.display();
+            let reason = format!("is of a job with {declared}, and {first} of one with {expected}");
+            Err(Doubt::of(rank, reason))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Checks that the clocks of the ranks are as near to each other as those of machines that are set.
+pub(super) fn check_clocks(ranks: &[Rank], offsets: &[Offset]) -> Result<(), Doubt> {
+    let apart = |offset: &Offset| offset.ns.unsigned_abs();
+    let farthest = ranks.iter().zip(offsets);
+    let farthest = farthest.max_by_key(|(_, offset)| apart(offset));
+    match (ranks.first(), farthest) {
+        (Some(first), Some((rank, offset))) if apart(offset) > MOST_APART_NS => {
+            let side = if offset.ns > 0 { "ahead of" } else { "behind" };
+            let reason = format!(
+                "has a clock that is {} {side} that of {}",
+                super::report::time(offset.ns.saturating_abs()),
+                first.path.display()
+            );
+            Err(Doubt::of(rank, reason))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn names(rank: &Rank) -> impl Iterator<Item = &str> {
     rank.timeline.names.iter().map(|name| &*name.text)
 }
@@ -109,6 +210,8 @@ pub(super) fn check_overlap(ranks: &[Rank], offsets: &[Offset]) -> Result<(), Er
 
 #[cfg(test)]
 mod tests {
+    use profiler_report::ProcessGroup;
+
     use super::super::made_up;
     use super::*;
 
@@ -135,6 +238,77 @@ mod tests {
     fn ranks_of_one_window_are_accepted() {
         let ranks = [0, 1].map(|number| rank(number, made_up::Rank::new(number).steps(3)));
         assert_eq!(refused(&ranks), "");
+    }
+
+    fn doubt(ranks: &[Rank]) -> String {
+        let doubt = check_job(ranks).err();
+        doubt.map_or_else(String::new, |doubt| doubt.refused().to_string())
+    }
+
+    #[test]
+    fn ranks_that_declare_different_jobs_are_refused() {
+        let groups = |groups: &[(&str, &[u64])]| -> Vec<ProcessGroup> {
+            let group = |(name, ranks): &(&str, &[u64])| ProcessGroup {
+                name: (*name).to_owned(),
+                ranks: ranks.to_vec(),
+                ..ProcessGroup::default()
+            };
+            groups.iter().map(group).collect()
+        };
+        let two = |size: Option<u64>, backend: Option<&str>, of_group: Vec<ProcessGroup>| {
+            let mut first = made_up::Rank::new(0).steps(3);
+            first.world_size = Some(4);
+            first.backend = Some("nccl".to_owned());
+            first.groups = groups(&[("0", &[0, 1, 2, 3]), ("1", &[0, 2])]);
+            let mut second = made_up::Rank::new(1).steps(3);
+            (second.world_size, second.groups) = (size, of_group);
+            second.backend = backend.map(str::to_owned);
+            [rank(0, first), rank(1, second)]
+        };
+        let same = groups(&[("0", &[0, 1, 2, 3]), ("1", &[1, 3])]);
+        assert_eq!(doubt(&two(Some(4), Some("nccl"), same)), "");
+        assert_eq!(doubt(&two(None, None, Vec::new())), "");
+        let of_jobs = doubt(&two(Some(2), Some("nccl"), Vec::new()));
+        assert_eq!(
+            of_jobs,
+            "rank1.json: is of a job with 2 processes, and rank0.json of one with 4 processes: give the traces of one job, \
+             recorded at the same time, or merge them nonetheless with --force"
+        );
+        let of_backends = doubt(&two(Some(4), Some("gloo"), Vec::new()));
+        assert!(
+            of_backends
+                .contains("with the backend gloo, and rank0.json of one with the backend nccl")
+        );
+        for other in [groups(&[("0", &[0, 1])]), groups(&[("1", &[0, 1])])] {
+            let of_groups = doubt(&two(Some(4), None, other));
+            assert!(
+                of_groups.contains("has other ranks in the process group `"),
+                "{of_groups}"
+            );
+        }
+    }
+
+    #[test]
+    fn clocks_that_are_more_than_a_minute_apart_are_refused() {
+        let two = [0, 1].map(|number| rank(number, made_up::Rank::new(number).steps(3)));
+        let checked = |ns: i64| {
+            let offsets = [0, ns].map(|ns| Offset {
+                ns,
+                uncertainty_ns: None,
+                pairs: 9,
+            });
+            check_clocks(&two, &offsets)
+                .err()
+                .map(|doubt| doubt.to_string())
+        };
+        let minute = 60_000_000_000;
+        assert_eq!((checked(minute), checked(-minute)), (None, None));
+        let behind = checked(-735_003_000_000_000);
+        let expected = "rank1.json has a clock that is 8.51 days behind that of rank0.json";
+        assert_eq!(behind.as_deref(), Some(expected));
+        let ahead = checked(i64::MAX).expect("it is far ahead");
+        assert!(ahead.contains(" days ahead of "), "{ahead}");
+        assert!(checked(i64::MIN).is_some());
     }
 
     #[test]

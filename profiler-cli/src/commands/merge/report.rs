@@ -9,6 +9,8 @@ use super::late::Late;
 /// Steps that are listed one by one; of more, those with the longest waits.
 const MAX_LISTED: usize = 20;
 
+const DAY_NS: u64 = 86_400_000_000_000;
+
 /// Formats a time with three digits.
 pub(super) fn time(ns: i64) -> String {
     let amount = ns.unsigned_abs() as f64;
@@ -16,7 +18,8 @@ pub(super) fn time(ns: i64) -> String {
         0..1_000 => return format!("{ns} ns"),
         1_000..1_000_000 => ("µs", 1e3),
         1_000_000..1_000_000_000 => ("ms", 1e6),
-        _ => ("s", 1e9),
+        1_000_000_000..DAY_NS => ("s", 1e9),
+        _ => ("days", DAY_NS as f64),
     };
     let sign = if ns < 0 { "-" } else { "" };
     let number = amount / size;

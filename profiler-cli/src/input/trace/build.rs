@@ -207,13 +207,16 @@ impl Builder {
         timeline.details = std::mem::take(&mut self.collector.details);
         timeline.waits = std::mem::take(&mut self.collector.waits);
         for wait in &mut timeline.waits {
-            wait.rank = wait.rank.or(self.collector.rank);
+            wait.rank = wait.rank.or(self.collector.job.rank);
         }
         timeline.kernel_gaps = std::mem::take(&mut self.collector.kernel_gaps);
         for gap in &mut timeline.kernel_gaps {
-            gap.rank = gap.rank.or(self.collector.rank);
+            gap.rank = gap.rank.or(self.collector.job.rank);
         }
-        timeline.world_size = self.collector.world_size;
+        let job = &mut self.collector.job;
+        timeline.world_size = job.world_size;
+        timeline.backend = job.backend.take();
+        timeline.groups = std::mem::take(&mut job.groups);
         timeline.metadata = std::mem::take(&mut self.collector.metadata);
         timeline.has_kernels = self.collector.writer.has_kernels;
         timeline.step_num = self.collector.writer.step_num;
@@ -425,7 +428,7 @@ impl Builder {
                 _ => TrackKind::HostThread,
             };
             let mut new = self.collector.tracks.track(track, kind, self.host.as_ref());
-            new.rank = new.rank.or(self.collector.rank);
+            new.rank = new.rank.or(self.collector.job.rank);
             let in_file = self.collector.tracks.device_in_file(track).or(new.device);
             let device = in_file.and_then(|device| self.collector.devices.get(&device));
             let device = device.filter(|_| is_stream);
@@ -446,7 +449,7 @@ impl Builder {
     /// Adds the devices of the tracks, and those that the file names without one.
     fn add_devices(&mut self, timeline: &mut Timeline) {
         for (in_file, (rank, ordinal)) in &self.collector.known_devices {
-            let rank = rank.or(self.collector.rank);
+            let rank = rank.or(self.collector.job.rank);
             if let Some((_, properties)) = self.collector.devices.get(in_file)
                 && *properties != DeviceProperties::default()
             {

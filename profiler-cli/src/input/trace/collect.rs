@@ -7,7 +7,7 @@ use profiler_report::{
 };
 
 use super::counters::{CounterKey, counter_key};
-use super::document::Writer;
+use super::document::{Job, Writer};
 use super::event::{Category, CudaArgs, Event, FuturePart, Id, OwnArgs};
 use super::names::{Names, location_in};
 use super::nesting::NONE;
@@ -116,8 +116,7 @@ pub(super) struct Collector {
     next: u64,
     kept: u64,
     pub(super) base_ns: Option<i64>,
-    pub(super) rank: Option<u64>,
-    pub(super) world_size: Option<u64>,
+    pub(super) job: Job,
     pub(super) writer: Writer,
     /// Pairs that the program added.
     pub(super) metadata: Vec<(String, String)>,
@@ -155,8 +154,7 @@ impl Collector {
             next: 0,
             kept: 0,
             base_ns: None,
-            rank: None,
-            world_size: None,
+            job: Job::default(),
             writer: Writer::default(),
             metadata: Vec::new(),
             names: Names::default(),

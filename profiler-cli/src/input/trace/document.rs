@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use profiler_report::DeviceProperties;
+use profiler_report::{DeviceProperties, ProcessGroup};
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
@@ -74,7 +74,7 @@ impl<'de> Visitor<'de> for Document<'_> {
                 }
                 "baseTimeNanoseconds" => collector.base_ns = map.next_value::<Base>()?.0,
                 "distributedInfo" => {
-                    (collector.rank, collector.world_size) = map.next_value::<Ranks>()?.0;
+                    collector.job = map.next_value::<Job>()?;
                 }
                 "deviceProperties" => collector.devices = map.next_value::<Devices>()?.0,
                 "profiler" => collector.writer = map.next_value()?,
@@ -131,8 +131,43 @@ impl<'de> Visitor<'de> for EventList<'_, '_> {
 /// The time in nanoseconds that all others are relative to; `None` if it is not valid.
 struct Base(Option<i64>);
 
-/// The rank of the process, and the number of processes.
-struct Ranks((Option<u64>, Option<u64>));
+/// What the process says of its job.
+#[derive(Default)]
+pub(super) struct Job {
+    pub(super) rank: Option<u64>,
+    pub(super) world_size: Option<u64>,
+    pub(super) backend: Option<String>,
+    pub(super) groups: Vec<ProcessGroup>,
+}
+
+impl<'de> Deserialize<'de> for Job {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let job = serde_json::Value::deserialize(deserializer)?;
+        let number = |key| job.get(key).and_then(serde_json::Value::as_u64);
+        let backend = job.get("backend").and_then(serde_json::Value::as_str);
+        let group = |group: &serde_json::Value| {
+            let name = group.get("pg_name")?.as_str()?.to_owned();
+            // PyTorch shortens long lists in other places: then they are text.
+            let ranks = group.get("ranks")?.as_array()?.iter();
+            let ranks = ranks
+                .map(serde_json::Value::as_u64)
+                .collect::<Option<_>>()?;
+            Some(ProcessGroup {
+                name,
+                ranks,
+                ..ProcessGroup::default()
+            })
+        };
+        let groups = job.get("pg_config").and_then(serde_json::Value::as_array);
+        Ok(Self {
+            rank: number("rank"),
+            world_size: number("world_size"),
+            backend: backend.filter(|text| *text != "unknown").map(str::to_owned),
+            groups: groups.into_iter().flatten().filter_map(group).collect(),
+        })
+    }
+}
+
 /// The names and the properties of devices by their ordinals.
 struct Devices(BTreeMap<u32, (String, DeviceProperties)>);
 
@@ -148,10 +183,6 @@ macro_rules! of_value {
 
 of_value! {
     Base(|value: &serde_json::Value| value.as_i64())
-    Ranks(|value: &serde_json::Value| {
-        let number = |key| value.get(key).and_then(serde_json::Value::as_u64);
-        (number("rank"), number("world_size"))
-    })
     Devices(|value: &serde_json::Value| {
         let device = |device: &serde_json::Value| {
             let ordinal = u32::try_from(device.get("id")?.as_u64()?).ok()?;

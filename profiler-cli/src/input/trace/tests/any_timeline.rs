@@ -4,8 +4,8 @@ use std::fmt::Debug;
 
 use profiler_report::{
     Counter, Device, GpuWork, GpuWorkKind, KernelGap, KernelLaunch, Launch, MemoryCopy, MemoryFill,
-    MemoryKind, MemoryUse, Replay, Slice, SliceDetails, SliceEnding, SliceKind, SliceName, Step,
-    Timeline, Track, TrackKind, Wait, WaitKind,
+    MemoryKind, MemoryUse, ProcessGroup, Replay, Slice, SliceDetails, SliceEnding, SliceKind,
+    SliceName, Step, Timeline, Track, TrackKind, Wait, WaitKind,
 };
 use proptest::option::of;
 use proptest::prelude::*;
@@ -89,7 +89,8 @@ pub(super) fn whole(line: &Timeline) -> Vec<String> {
         }
         shown("counter", counter)
     });
-    let about = (line.has_kernels, line.world_size, line.cycle, line.step_num);
+    let job = (line.world_size, &line.backend, &line.groups);
+    let about = (line.has_kernels, job, line.cycle, line.step_num);
     let devices = line.devices.iter().map(|device| shown("device", device));
     let parts = slices
         .chain(launches)
@@ -433,6 +434,14 @@ fn placed(calls: Vec<Call>, rank: Option<u64>) -> Timeline {
     line
 }
 
+fn group(name: &str, size: u64) -> ProcessGroup {
+    ProcessGroup {
+        name: name.to_owned(),
+        ranks: (0..size).collect(),
+        ..ProcessGroup::default()
+    }
+}
+
 /// Adds what has no slices.
 fn beside() -> impl Strategy<Value = Timeline> {
     let steps = prop::collection::vec((0..9 * SLOT_NS, 0..9 * SLOT_NS, of(0..2_u32)), 0..4);
@@ -505,6 +514,10 @@ fn beside() -> impl Strategy<Value = Timeline> {
             line.metadata = metadata.into_iter().collect();
             (line.cycle, line.step_num) = (cycle, step_num);
             line.world_size = world_size.filter(|_| rank.is_some());
+            if let Some(world_size) = line.world_size {
+                line.backend = Some("cpu:gloo,cuda:\"nccl\"".to_owned());
+                line.groups = ["0", "a \"b\""].map(|name| group(name, world_size)).into();
+            }
             line.missing = vec![("lost \"all\"".to_owned(), 7)];
             line.tracks = tracks(rank);
             line
@@ -522,7 +535,8 @@ proptest! {
         (line.counters, line.devices) = (beside.counters, beside.devices);
         (line.metadata, line.missing) = (beside.metadata, beside.missing);
         (line.cycle, line.step_num) = (beside.cycle, beside.step_num);
-        line.world_size = beside.world_size;
+        (line.world_size, line.backend) = (beside.world_size, beside.backend);
+        line.groups = beside.groups;
         let (again, text) = written(&line);
         let (before, after) = (whole(&line), whole(&again));
         for (before, after) in before.iter().zip(&after) {
