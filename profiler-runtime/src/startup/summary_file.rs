@@ -100,18 +100,15 @@ fn path(named: &Path, last: Option<&Written>) -> PathBuf {
     let is_others =
         |path: &PathBuf| is_of_this_run(path) || last.is_some_and(|last| last.path == *path);
     let rank = rank_suffix().unwrap_or_default();
-    let mut suffix = rank.clone();
-    for number in 1.. {
-        let path = with_suffix(named, endings(named), &suffix);
-        if !is_others(&path) {
-            return path;
-        }
-        suffix = match number {
-            1 => format!("{rank}{}", id_suffix()),
-            _ => format!("{rank}{}_{number}", id_suffix()),
-        };
-    }
-    named.to_owned()
+    let of_process = rank.clone() + &id_suffix();
+    let numbered = (2..).map(|number| format!("{of_process}_{number}"));
+    let mut paths = [rank, of_process.clone()]
+        .into_iter()
+        .chain(numbered)
+        .map(|suffix| with_suffix(named, endings(named), &suffix));
+    let free = paths.find(|path| !is_others(path));
+    // There are more numbers than files.
+    free.unwrap_or_else(|| named.to_owned())
 }
 
 /// Returns how many extensions of the name are its format.

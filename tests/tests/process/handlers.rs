@@ -96,8 +96,8 @@ fn open_and_close(pipe: &Path) {
 fn run_while_searching(mode: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let library = folder.path().join("libcuda.so.1");
-    let made = Command::new("mkfifo").arg(&library).status();
-    assert!(made.is_ok_and(|status| status.success()));
+    let pipe = Command::new("mkfifo").arg(&library).status();
+    assert!(pipe.is_ok_and(|status| status.success()));
     let mut command = program(mode, 2_000);
     command
         .env_remove("PROFILER_CUDA_LIBRARY")

@@ -44,7 +44,8 @@ fn said(child: Child) -> String {
 }
 
 fn read(file: &Path) -> Value {
-    let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{file:?}: {error}"));
+    let text =
+        fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     serde_json::from_str(&text).expect("a whole summary")
 }
 
@@ -96,7 +97,11 @@ fn start_until(stop: &Path, summary: &Path) -> Child {
 fn wait_for(file: &Path) {
     let start = Instant::now();
     while !file.exists() {
-        assert!(start.elapsed() < PATIENCE, "{file:?} is not written");
+        assert!(
+            start.elapsed() < PATIENCE,
+            "{} is not written",
+            file.display()
+        );
         sleep(Duration::from_millis(5));
     }
 }
