@@ -70,7 +70,7 @@ pub(super) fn note(timeline: &Timeline, callers: &[u32], texts: &[u32]) -> Optio
         }
         let (covered, by_name) = cover(inside, slice);
         // What they cover may be time of its children too.
-        let wait = covered - (slice.duration_ns - slice.self_ns);
+        let wait = covered - (slice.duration_ns - slice.self_ns).max(0);
         if wait > 0 {
             let (waited, names) = waits.entry(name).or_default();
             *waited += wait as f64;
@@ -193,8 +193,8 @@ mod tests {
     fn linked_work_short_waits_and_own_threads_need_no_note() {
         assert_eq!(note(&JOIN, true), None);
         let mut short = JOIN;
-        short[1].3 = 200_000;
-        short[2].3 = 100_000;
+        (short[1].3, short[1].4) = (200_000, 200_000);
+        (short[2].3, short[2].4) = (100_000, 100_000);
         assert_eq!(
             note(&short, false),
             None,

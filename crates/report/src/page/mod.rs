@@ -57,7 +57,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "dzsSaDoQC1suDWQ5dRKPTVD19TIk049TY7rtOzUQ/lM=";
+const SCRIPT_HASH: &str = "AArj5A7dB8MKB8h+iGfkPsucDyghHXiNAT2I48DaslQ=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///

@@ -13,7 +13,7 @@ use crate::chrome::times::{ReadEnd, length};
 use crate::chrome::work_args::{category_of, with_work};
 use crate::overlap::OverlapTracks;
 use crate::text::json::string;
-use crate::{Slice, SliceKind, Track, Wait};
+use crate::{KernelGap, Slice, SliceKind, Track, Wait};
 
 impl<W: Write> TimelineWriter<'_, W> {
     pub(super) fn write_gpu(&mut self, places: &mut Places) -> io::Result<()> {
@@ -230,19 +230,23 @@ impl<W: Write> TimelineWriter<'_, W> {
     /// Writes the times without kernels on a track of their process.
     pub(super) fn write_kernel_gaps(&mut self, places: &mut Places) -> io::Result<()> {
         let timeline = self.timeline;
-        let mut of_ranks: HashMap<Option<u64>, Place> = HashMap::new();
-        for gap in &timeline.kernel_gaps {
-            let place = *of_ranks.entry(gap.rank).or_insert_with(|| {
+        let mut gaps: Vec<&KernelGap> = timeline.kernel_gaps.iter().collect();
+        gaps.sort_by_key(|gap| gap.start_ns);
+        let mut lanes: HashMap<Option<u64>, OverlapTracks<Place>> = HashMap::new();
+        for gap in gaps {
+            let start = gap.start_ns.saturating_add(self.offset);
+            let end = start.saturating_add(gap.duration_ns.max(0));
+            let lanes = lanes.entry(gap.rank).or_default();
+            let place = lanes.take(start, end, |number| {
                 let is_of_rank = |track: &Track| track.rank == gap.rank;
                 let near = timeline.tracks.iter().position(is_of_rank);
                 let near = near.and_then(|near| u32::try_from(near).ok());
-                places.further(
-                    timeline,
-                    near.unwrap_or(0),
-                    "kernels not recorded".to_owned(),
-                )
+                let name = match number {
+                    1 => "kernels not recorded".to_owned(),
+                    _ => format!("kernels not recorded, overlapping {}", number - 1),
+                };
+                places.further(timeline, near.unwrap_or(0), name)
             });
-            let start = gap.start_ns.saturating_add(self.offset);
             let reason = string(&gap.reason);
             let name = Quoted::new(&reason);
             let length = gap.duration_ns.max(0);

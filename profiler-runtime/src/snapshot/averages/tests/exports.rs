@@ -54,7 +54,11 @@ fn what_there_is_not_is_null_in_json_and_empty_in_csv() {
         plain.contains("\"input_shapes\":null") && plain.contains("\"stack\":[\""),
         "{plain}"
     );
-    assert!(plain.contains("\"verdict\":null") && plain.contains("\"cuda\":null,\"memory\":null,"));
+    assert!(plain.contains("\"verdict\":null"), "{plain}");
+    assert!(
+        plain.contains("\"cuda\":null,\"gpu_ranges\":null,\"memory\":null,"),
+        "{plain}"
+    );
     assert!(
         json.contains("\"verdict\":\"launch-bound\"") && json.contains("\"stack\":[]"),
         "{json}"
