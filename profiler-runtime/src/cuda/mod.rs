@@ -83,7 +83,7 @@ pub(crate) use cupti::{
 };
 pub use cupti::{KernelStatus, kernel_status};
 pub(crate) use ffi::discovery::{begin_search, scan_loaded};
-#[cfg(test)]
+#[cfg(all(test, not(feature = "strip")))]
 pub(crate) use ffi::library::may_be_found;
 pub use ffi::library::status;
 pub(crate) use ffi::library::{
