@@ -57,7 +57,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "AArj5A7dB8MKB8h+iGfkPsucDyghHXiNAT2I48DaslQ=";
+const SCRIPT_HASH: &str = "rq+YTDWxsVUDOsb30+I/hN9ME0h3AY2r3O4jicLUX4c=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///

@@ -31,7 +31,7 @@ pub(super) fn json(timeline: &Timeline) -> String {
     let gaps = timeline.kernel_gaps.iter();
     let gaps = gaps.map(|gap| {
         let end = gap.start_ns.saturating_add(gap.duration_ns);
-        format!("[{},{end},{}]", gap.start_ns, string(&gap.to_string()))
+        format!("[{},{end}]", gap.start_ns)
     });
     object([
         Field::raw("duration_ns", timeline.duration_ns),

@@ -233,7 +233,8 @@ class TimeLine {
   /** Hatches the rows of streams where kernels were not recorded. */
   drawKernelGaps() {
     const { context, colors } = this.surface;
-    for (const [start, end, text] of this.window.kernelGaps) {
+    const text = 'kernels not recorded';
+    for (const [start, end] of this.window.kernelGaps) {
       const [x, right] = [Math.max(this.x(start), this.labels), Math.min(this.x(end), this.surface.width)];
       if (right - x < 1) continue;
       this.window.lanes.forEach(({ track, depth }, index) => {
@@ -253,7 +254,8 @@ class TimeLine {
         context.stroke();
         context.restore();
         if (depth > 0) return;
-        const width = Math.min(this.surface.measure(text) + 8, right - x);
+        const width = this.surface.measure(text) + 8;
+        if (width > right - x) return;
         context.fillStyle = colors.page;
         context.fillRect(x, y, width, LANE - 2);
         context.fillStyle = colors.dim;
