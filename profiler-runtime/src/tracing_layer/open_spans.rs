@@ -15,7 +15,7 @@
 //!
 //! Tables are allocated as they are needed, each four times as large as the one before, and are kept until the layer is
 //! dropped. Spans that are measured as a whole are in tables of their own, where they have room for their times: all that is
-//! done with those is slow. The most spans of each kind that can be open at once are thus 688,128, or fewer where ids collide.
+//! done with those is slow. At least 688,128 spans of each kind can be open at once, or fewer where ids collide.
 
 use std::sync::atomic::{
     AtomicU32, AtomicU64,
