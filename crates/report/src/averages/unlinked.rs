@@ -49,6 +49,11 @@ pub(super) fn note(timeline: &Timeline, callers: &[u32], texts: &[u32]) -> Optio
             });
         }
     }
+    // A program without work on other threads is the common one.
+    let on_others = |roots: &Vec<Root>| roots.windows(2).any(|pair| pair[0].track != pair[1].track);
+    if !roots.values().any(on_others) {
+        return None;
+    }
     for roots in roots.values_mut() {
         roots.sort_by_key(|root| root.start);
     }
