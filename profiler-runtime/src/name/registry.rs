@@ -159,6 +159,11 @@ pub(crate) fn by_id(id: u32) -> Option<&'static Name> {
     registry().names.get(id as usize).copied()
 }
 
+/// Returns how many names are registered so far.
+pub(crate) fn count() -> usize {
+    registry().names.len()
+}
+
 /// Returns all names that are registered so far.
 pub(crate) fn all() -> Vec<&'static Name> {
     let _reentrancy = ReentrancyGuard::try_enter();

@@ -8,6 +8,7 @@ mod averages;
 pub(crate) mod call_tree;
 mod environment;
 mod history;
+mod memory;
 mod own_cost;
 mod row;
 mod timeline;
@@ -36,7 +37,23 @@ pub(crate) use history::sample;
 ///
 /// Measured threads continue while the snapshot is taken: a call that ends at that time may be counted in one column
 /// and not yet in another. Calls that ended earlier on the same thread, or on threads that were joined, are complete.
+///
+/// If the system refuses the memory that a row for each name takes, the summary has no rows, and a note says why.
 pub fn summary() -> Summary {
+    match memory::missing() {
+        None => complete(),
+        Some(note) => Summary {
+            environment: environment::of_process(),
+            cuda: cuda::health(),
+            unmeasured: losses::unmeasured(),
+            refused: losses::refused(),
+            notes: vec![note],
+            ..Summary::default()
+        },
+    }
+}
+
+fn complete() -> Summary {
     // Before the rows, so that these have everything that the history has.
     let history = history::snapshot();
     let names = name::all().into_iter();

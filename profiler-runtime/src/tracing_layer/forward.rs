@@ -44,8 +44,11 @@ where
         self.state.filtered.on_new_span(attributes, id, context);
     }
 
-    fn on_enter(&self, id: &Id, _: Context<'_, S>) {
-        self.state.enter(id.into_u64());
+    fn on_enter(&self, id: &Id, context: Context<'_, S>) {
+        if !self.state.enter(id.into_u64()) {
+            // Not for spans that the filter leaves out.
+            self.state.filtered.on_enter(id, context);
+        }
     }
 
     fn on_exit(&self, id: &Id, _: Context<'_, S>) {

@@ -45,9 +45,10 @@ impl<S> LayerState<S> {
         }
     }
 
+    /// Returns `false` if the span may be one that was created while measuring was off: `Filtered` looks for it then.
     #[inline(always)]
-    pub(super) fn enter(&self, id: u64) {
-        self.filtered.inner().enter(id);
+    pub(super) fn enter(&self, id: u64) -> bool {
+        self.filtered.inner().enter(id)
     }
 
     #[inline(always)]

@@ -73,7 +73,8 @@ use variant::LayerState;
 /// - Never entered; entered and never exited, or exited on another thread; more than 688,128 open at
 ///   once of each of both kinds (or fewer, if their ids collide); more than 4,096 call sites; entered while the thread ends: counted by reason in
 ///   [`Summary::lost_spans`](crate::Summary::lost_spans) and below the table.
-/// - Created or entered while measuring is off: not measured, and not counted as lost.
+/// - Entered while measuring is off: not measured, and not counted as lost. A span that was created then is measured from
+///   its next enter on.
 ///
 /// A parent is the scope around a span on its thread. The parent that `tracing` knows of may be another one, and does not
 /// count.
@@ -101,8 +102,8 @@ use variant::LayerState;
 ///
 /// Some 320 instructions for each span, 270 of them in the profiler, beyond some 780 that the registry takes. Nothing is
 /// allocated after each thread's first span of a call site, unless more spans are open than before. While measuring is off,
-/// a span is not looked for: each function loads a word or two, finds that the thread has entered no span, and returns. The
-/// registry's own cost remains. In a build with the feature `strip`, the layer is empty.
+/// a span is not looked for: each function loads a word or two, finds that the thread has entered no span, and returns. Once
+/// it has been off, entering a span that is not measured looks it up in the registry. The registry's own cost remains. In a build with the feature `strip`, the layer is empty.
 ///
 /// # Examples
 ///

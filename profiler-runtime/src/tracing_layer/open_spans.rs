@@ -11,7 +11,11 @@
 //! - Threads that enter the span in between have its id from the thread that created it, or from one that has: whatever
 //!   passed it to them orders the initialization before their reads. They only add to the counts.
 //!
-//! Nothing waits, so a child forked at any time finds a table that works.
+//! A span that was created while measuring was off is inserted when it is next entered. Several threads may enter it at once,
+//! so a lock decides between them. They have its id already, so the key is stored last (`Release`); who finds it loads it with
+//! `Acquire`.
+//!
+//! Nothing else waits, so a child forked at any time finds a table that works.
 //!
 //! Tables are allocated as they are needed, each four times as large as the one before, and are kept until the layer is
 //! dropped. Spans that are measured as a whole are in tables of their own, where they have room for their times: all that is
@@ -22,7 +26,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use profiler_host::sync::{RaceCell, ReentrancyGuard};
+use profiler_host::sync::{Lock, RaceCell, ReentrancyGuard};
 
 use super::sites::SPREAD;
 use super::whole::WholeTimes;
@@ -51,6 +55,12 @@ pub(super) struct OpenSpan {
 }
 
 const ENTER: u64 = 1 << 32;
+
+/// The key of an entry that is not complete: the id of no span.
+const INCOMPLETE: u64 = u64::MAX;
+
+/// Held while a span is inserted that other threads may insert too.
+static INSERTING: Lock<()> = Lock::new(());
 
 /// A flag of [`OpenSpan::site`]: the span was entered, and its time was counted as missing or is not measured.
 const MISSING: u32 = 1 << 31;
@@ -87,7 +97,7 @@ impl OpenSpan {
     /// Returns `true` if the entry is that of this span.
     #[inline(always)]
     pub(super) fn is(&self, id: u64) -> bool {
-        self.key.load(Relaxed) == id
+        self.key.load(Acquire) == id
     }
 
     /// Returns the number of the span's call site, perhaps with [`MISSING`], which [`sites::by_number`](super::sites::by_number)
@@ -141,10 +151,10 @@ impl OpenSpan {
         }
     }
 
-    /// Makes a free entry that of a span. Returns `false` if it is not free.
+    /// Makes a free entry that of a span, with its id or [`INCOMPLETE`] as the key. Returns `false` if it is not free.
     #[inline(always)]
-    fn take(&self, id: u64, site: u32) -> bool {
-        if self.key.compare_exchange(0, id, Acquire, Relaxed).is_err() {
+    fn take(&self, key: u64, site: u32) -> bool {
+        if self.key.compare_exchange(0, key, Acquire, Relaxed).is_err() {
             return false;
         }
         self.site.store(site, Relaxed);
@@ -255,30 +265,39 @@ impl OpenSpans {
 
     /// Adds a span. Returns `false` if there is no room.
     pub(super) fn insert(&self, id: u64, site: u32, kind: Kind) -> bool {
-        let is_in_first = kind == Kind::Entered
-            && self
-                .first
-                .get_or_try_init(first_table)
-                .is_some_and(|first| places(first, 0, id).any(|(_, span)| span.take(id, site)));
-        is_in_first || self.insert_later(id, site, kind)
+        self.insert_as(id, id, site, kind).is_some()
     }
 
-    fn insert_later(&self, id: u64, site: u32, kind: Kind) -> bool {
+    /// Adds a span that other threads know, and may add at the same time. Returns `false` if there is no room.
+    pub(super) fn insert_late(&self, id: u64, site: u32, kind: Kind) -> bool {
+        let _inserting = INSERTING.lock();
+        if self.get(id).is_some() {
+            return true;
+        }
+        let span = self.insert_as(id, INCOMPLETE, site, kind);
+        span.inspect(|span| span.key.store(id, Release)).is_some()
+    }
+
+    fn insert_as(&self, id: u64, key: u64, site: u32, kind: Kind) -> Option<&OpenSpan> {
+        if kind == Kind::Entered
+            && let Some(first) = self.first.get_or_try_init(first_table)
+            && let Some((_, span)) = places(first, 0, id).find(|(_, span)| span.take(key, site))
+        {
+            return Some(span);
+        }
         let tables = match kind {
             Kind::Entered => &self.later,
             Kind::Whole => &self.whole,
         };
         let mut tables = (1..).zip(tables);
-        tables.any(|(number, table)| {
+        tables.find_map(|(number, table)| {
             let table = table.get_or_init(|| SpanTable::new(number, kind));
             let mut places = places(&table.spans, number, id);
-            let Some((place, _)) = places.find(|(_, span)| span.take(id, site)) else {
-                return false;
-            };
+            let (place, span) = places.find(|(_, span)| span.take(key, site))?;
             if let Some(whole) = table.whole.get(place) {
                 whole.reset();
             }
-            true
+            Some(span)
         })
     }
 
@@ -402,6 +421,27 @@ mod tests {
             spans.get(*id).expect("it is open").remove();
         }
         assert!(spans.insert(1, 0, Kind::Entered));
+    }
+
+    #[test]
+    fn threads_that_insert_one_span_late_share_its_entry() {
+        let spans = OpenSpans::new();
+        for id in 1..200 {
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        assert!(spans.insert_late(id, 5, Kind::Entered));
+                        let span = spans.get(id).expect("it is open");
+                        assert_eq!(span.site(), 5);
+                        span.enter();
+                    });
+                }
+            });
+            let span = spans.get(id).expect("it is open");
+            assert_eq!(span.closed().enters, 4);
+            span.remove();
+            assert!(spans.get(id).is_none());
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use profiler_report::SpanLoss;
 use tracing::Metadata;
 use tracing::span::{Attributes, Id};
 use tracing_subscriber::layer::{Context, Layer};
+use tracing_subscriber::registry::LookupSpan;
 
 use super::futures;
 use super::layers;
@@ -98,6 +99,15 @@ impl Recorder {
     #[cold]
     #[inline(never)]
     fn create_slow(&self, metadata: &'static Metadata<'static>, id: u64) {
+        self.insert_with(metadata, |site, kind| self.spans.insert(id, site, kind));
+    }
+
+    /// Inserts a span if its call site is measured.
+    fn insert_with(
+        &self,
+        metadata: &'static Metadata<'static>,
+        insert: impl FnOnce(u32, Kind) -> bool,
+    ) {
         let Some((number, site)) = sites::search(metadata) else {
             return count_lost_spans(SpanLoss::TooManyCallSites, 1);
         };
@@ -105,20 +115,31 @@ impl Recorder {
             Some(decision) => !decision.is_excluded(),
             None => site.decide_new(metadata),
         };
-        if is_measured && !self.spans.insert(id, number, self.kind_of(site)) {
+        if is_measured && !insert(number, self.kind_of(site)) {
             count_lost_spans(SpanLoss::TooManyOpen, 1);
         }
     }
 
-    /// Opens the scope of a span. The fast path is that of an ordinary call. All slow calls are tail calls, so that it has no
-    /// registers to save.
+    /// Enters a span that was created while measuring was off. Other threads may enter it at the same time.
+    #[cold]
     #[inline(never)]
-    pub(super) fn enter(&self, id: u64) {
+    fn enter_late(&self, metadata: &'static Metadata<'static>, id: u64) {
+        self.insert_with(metadata, |site, kind| {
+            self.spans.insert_late(id, site, kind)
+        });
+        self.enter_slow(id);
+    }
+
+    /// Opens the scope of a span. The fast path is that of an ordinary call. All slow calls are tail calls, so that it has no
+    /// registers to save. Returns `false` if the layer does not know the span, which may have been created while measuring
+    /// was off.
+    #[inline(never)]
+    pub(super) fn enter(&self, id: u64) -> bool {
         let switch = switch::load();
         if switch::is_off(switch) {
             // The exit of this enter must not end the time of one further out.
             stack::enter_again(self.layer, id);
-            return;
+            return true;
         }
         // First: nothing else is live across the call.
         if panicking() {
@@ -136,14 +157,21 @@ impl Recorder {
             return self.enter_slow(id);
         }
         span.enter();
+        true
     }
 
     #[cold]
     #[inline(never)]
-    fn enter_slow(&self, id: u64) {
+    fn enter_slow(&self, id: u64) -> bool {
         let Some(span) = self.spans.get(id) else {
-            return self.warn_of_second();
+            self.warn_of_second();
+            return !switch::was_off_since(0);
         };
+        self.enter_known(span, id);
+        true
+    }
+
+    fn enter_known(&self, span: &OpenSpan, id: u64) {
         // Before all else: whatever is decided now, the exit is that of this enter.
         if span.is_entered() && stack::enter_again(self.layer, id) {
             return;
@@ -320,9 +348,16 @@ fn count_missing(reason: NoSlot) {
 }
 
 /// Spans are entered, exited and closed without [`Filtered`](tracing_subscriber::filter::Filtered), which would look each
-/// up in the registry to find out whether this layer wanted it: here, it has an entry if so.
-impl<S: tracing::Subscriber> Layer<S> for Recorder {
+/// up in the registry to find out whether this layer wanted it: here, it has an entry if so. Only a span without an entry
+/// takes that way, once measuring has been off.
+impl<S: tracing::Subscriber + for<'span> LookupSpan<'span>> Layer<S> for Recorder {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, _: Context<'_, S>) {
         self.create(attributes.metadata(), id.into_u64());
+    }
+
+    fn on_enter(&self, id: &Id, context: Context<'_, S>) {
+        if let Some(metadata) = context.metadata(id) {
+            self.enter_late(metadata, id.into_u64());
+        }
     }
 }

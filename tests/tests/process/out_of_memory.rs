@@ -176,3 +176,47 @@ fn windows_without_memory_say_what_is_missing() {
     assert!(missing.no_memory > 0, "{missing:?}");
     assert_eq!(all, SCOPES as u64, "{missing:?}");
 }
+
+/// Lets this process take at most so many bytes more, or as many as it likes.
+#[cfg(target_os = "linux")]
+fn limit_address_space(more: Option<u64>) {
+    use rlimit::{Resource, getrlimit, setrlimit};
+
+    let pages = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
+    let pages = pages.split(' ').next().and_then(|pages| pages.parse().ok());
+    let now: u64 = pages.map_or(0, |pages: u64| pages * 4096);
+    let (_, hard) = getrlimit(Resource::AS).expect("it is known");
+    let limit = more.map_or(hard, |more| hard.min(now + more));
+    setrlimit(Resource::AS, limit, hard).expect("it is below the other limit");
+}
+
+// In one arena: others have their address space already.
+#[cfg(target_os = "linux")]
+#[test(measuring, env = [("MALLOC_ARENA_MAX", "1"), ("PROFILER_CALLERS", "1")])]
+fn a_summary_without_memory_has_a_note_in_place_of_its_rows() {
+    const NAMES: usize = 500;
+    const STEP: usize = 256 << 10;
+
+    for number in 0..NAMES {
+        let _outer = scope!(&format!("memory: row {number}"));
+        drop(scope!("memory: inside"));
+    }
+    let mut refused = 0;
+    for more in (0..).step_by(STEP) {
+        limit_address_space(Some(more));
+        let summary = summary();
+        let texts = summary.to_string().len() + summary.to_json().len() + summary.to_csv().len();
+        limit_address_space(None);
+        assert!(texts > 0);
+        if summary.rows.len() == NAMES + 1 {
+            break;
+        }
+        assert_eq!(summary.rows.len(), 0, "all or none");
+        let text = summary.to_string();
+        assert!(text.contains("no rows: the system refused the "), "{text}");
+        assert!(!text.contains("nothing was measured"), "{text}");
+        refused += 1;
+    }
+    assert!(refused > 0, "it asks for more");
+    assert_eq!(summary().rows.len(), NAMES + 1);
+}

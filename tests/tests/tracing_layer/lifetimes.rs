@@ -362,3 +362,45 @@ fn a_span_that_is_entered_after_the_layers_thread_local_is_gone_is_counted() {
     assert_eq!(lost(SpanLoss::ThreadEnded), if_measuring(1));
     assert_eq!(lost(SpanLoss::NeverEntered), 0, "it is counted once");
 }
+
+#[test(measuring)]
+fn a_span_created_while_measuring_is_off_is_measured_from_its_next_enter() {
+    install();
+    let (entered, never) = off(|| (span(), info_span!("lifetimes never entered")));
+    let in_the_middle = off(|| span().entered());
+    for _ in 0..3 {
+        entered.in_scope(|| drop(scope!("late: inside")));
+    }
+    drop(in_the_middle);
+    off(|| entered.in_scope(|| ()));
+    drop((entered, never));
+    assert_eq!((row(NAME).calls, row(NAME).open, all_lost()), (3, 0, 0));
+    assert_eq!(row("late: inside").calls, 3);
+
+    // On several threads at once, of which the first to come makes the entry.
+    let shared = off(span);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| (0..100).for_each(|_| shared.in_scope(|| ())));
+        }
+    });
+    drop(shared);
+    assert_eq!((row(NAME).calls, all_lost()), (803, 0));
+}
+
+#[test(measuring, env = [("PROFILER_ENABLED", "0")])]
+fn a_program_that_starts_with_measuring_off_has_its_early_spans_later() {
+    install();
+    let (model, internal) = (span(), info_span!(target: "tokio::task", "internal"));
+    model.in_scope(|| ());
+    set_enabled(true);
+    model.in_scope(|| internal.in_scope(|| ()));
+    model.in_scope(|| ());
+    drop((model, internal));
+    assert_eq!((row(NAME).calls, all_lost()), (2, 0));
+    let rows = profiler_runtime::summary().rows;
+    assert!(
+        rows.iter().all(|row| !row.name.contains("internal")),
+        "the layer's filter holds"
+    );
+}

@@ -33,7 +33,7 @@ use crate::stats::{CallKind, NodeTotals};
 pub(crate) use gpu::{NodeGpuTimes, count as count_gpu};
 use open::Callers;
 use registry::NO_CALLER;
-pub(crate) use registry::NodeParent;
+pub(crate) use registry::{NodeParent, nodes};
 
 impl Caller {
     const NONE: Self = Self {

@@ -310,6 +310,11 @@ pub(super) fn retire(cells: impl Iterator<Item = &'static NodeCell>) {
     }
 }
 
+/// Returns how many nodes there are.
+pub(crate) fn nodes() -> usize {
+    REGISTRY.lock().nodes.len()
+}
+
 /// Returns all nodes in the order of their ids, with their counts on all threads.
 pub(super) fn all() -> Vec<(&'static Node, NodeTotals)> {
     let _reentrancy = ReentrancyGuard::try_enter();
