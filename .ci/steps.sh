@@ -206,7 +206,7 @@ examples-on-gpu() {
 each-example() {
     local names name folder
     folder=$(mktemp --directory --tmpdir="$scratch")
-    names=$(sed -n '/^\[\[example/,/^$/s/^name = "\(.*\)"/\1/p' examples/Cargo.toml | grep .)
+    names=$(sed -sn '/^\[\[example/,/^$/s/^name = "\(.*\)"/\1/p' examples/Cargo.toml examples/integrations/Cargo.toml | grep .)
     for name in $names; do
         echo "--- $name"
         (cd "$folder" && "$programs/examples/$name")
@@ -850,7 +850,7 @@ build-programs() {
 # Builds the examples and the soak with optimization, with the runtime itself, whose default features they then have. From
 # then on, `programs` are these.
 release-programs() {
-    cargo build --locked --release --package profiler-examples --package soak --package profiler-runtime --examples --bins
+    cargo build --locked --release --package profiler-examples --package profiler-examples-integrations --package soak --package profiler-runtime --examples --bins
     programs=$target/release
 }
 

@@ -1,6 +1,6 @@
 //! Annotates a training loop and shows where its time goes. Start here.
 //!
-//! A small network learns to read handwritten digits. One attribute each measures loading a batch,
+//! A small network learns to read digits. One attribute each measures loading a batch,
 //! the forward pass, the backward pass and the update; the context form measures a whole epoch. At
 //! the end, the program prints a table and writes a log that shows the duration of every call in
 //! `TensorBoard`.
@@ -168,7 +168,7 @@ fn run(options: &Options) -> Outcome {
         cuda::set_current_stream(stream);
     }
     println!(
-        "training with {} handwritten digits, testing with {} others, on {}",
+        "training with {} digits, testing with {} others, on {}",
         images.len(),
         test.len(),
         model.device_name()

@@ -10,7 +10,7 @@
 //! prof.export_chrome_trace("trace.json")
 //! ```
 //!
-//! The model recognizes handwritten digits. It is trained before the window begins. Where torch
+//! The model recognizes drawn digits. It is trained before the window begins. Where torch
 //! measures operators, this program measures functions, with one attribute each.
 //!
 //! ```text

@@ -17,7 +17,7 @@
 //!
 //! A second handler writes the files of `torch.profiler.tensorboard_trace_handler("./log")`, which
 //! `TensorBoard`'s trace plugin reads: a session can have several handlers. HTA reads the files of
-//! the first one. The model learns to recognize handwritten digits, on a GPU if there is one.
+//! the first one. The model learns to recognize drawn digits, on a GPU if there is one.
 //!
 //! ```text
 //! cargo run --release --example schedule [-- DIR]

@@ -1,0 +1,1 @@
+//! Examples of the profiler beside other crates. The library is empty.
