@@ -120,6 +120,12 @@ fn main() {
         }
         // Until the file that the argument names exists.
         "until" => until(&arguments[3]),
+        // The same, after a line that says that it measures.
+        "ready-until" => {
+            steps(1);
+            println!("ready");
+            until(&arguments[3]);
+        }
         // A forked child does so, and the parent waits for it.
         "fork-until" => {
             steps(count);
