@@ -26,6 +26,15 @@ impl<T: Copy + Ord> OverlapTracks<T> {
     }
 }
 
+/// Returns the name of the track with this number, from 1 on, of those that are needed because slices overlap.
+#[cfg(any(feature = "export", feature = "trace"))]
+pub(crate) fn name_of_track(name: &str, number: usize) -> String {
+    match number {
+        0 | 1 => name.to_owned(),
+        _ => format!("{name}, overlapping {}", number - 1),
+    }
+}
+
 /// A track whose slices nest or follow each other.
 pub struct NestedTrack {
     /// The ends of the open slices, innermost last.

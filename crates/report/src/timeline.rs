@@ -272,13 +272,18 @@ pub struct KernelGap {
 
 impl fmt::Display for KernelGap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let length = units::time(self.duration_ns as f64);
-        let Self { reason, .. } = self;
-        write!(
-            f,
-            "kernels, copies and fills of {length} were not recorded: {reason}"
-        )
+        f.write_str(&not_recorded(self.duration_ns, 1, &self.reason))
     }
+}
+
+/// Says that kernels were not recorded for so long, in so many gaps of one reason.
+pub(crate) fn not_recorded(ns: i64, gaps: usize, reason: &str) -> String {
+    let length = units::time(ns as f64);
+    let times = match gaps {
+        0 | 1 => String::new(),
+        gaps => format!(" in all, {gaps} times"),
+    };
+    format!("kernels, copies and fills were not recorded for {length}{times}: {reason}")
 }
 
 /// A device of a time line.

@@ -1,8 +1,8 @@
 //! The movement that all functions of a run have in common: the machine was busy, the processor ran at another clock.
 //!
-//! On a shared machine this is the larger part of the noise. It would make every function of a run slower, and says
-//! nothing about any of them, so each function is judged by its difference from what most others do in that run. The
-//! common movement itself is judged too, once, instead of in every row.
+//! On a shared machine this is the larger part of the noise: it makes every function of a run slower, and says nothing about
+//! any of them. Where it is a change of the program, it is a finding. So it is tested by itself, and decides whether a function
+//! is judged by its own change or by its difference from what most others do.
 
 use super::statistics::median;
 

@@ -20,8 +20,10 @@ use crate::log_record::LogRecord;
 use crate::name;
 use crate::stats::StatCell;
 
-/// Each block has serials of its own, so that a scope that is closed on another thread than its own is told apart. There are
-/// as many ranges as that, each of so many serials. The upper half of all serials is left: no thread runs out of them.
+/// The serials of a block are those of a range, so that a scope which is closed on another thread than its own is told apart.
+/// If there are more blocks than ranges, some share one: then a scope that moves between their threads may not be told apart.
+/// A thread that uses up its range goes on with the next one. Half of all serials are above the last range, so that no thread
+/// runs out of them.
 const RANGES: u64 = 1 << 7;
 const SERIALS_OF_RANGE: u64 = 1 << 40;
 const _: () = assert!(RANGES * SERIALS_OF_RANGE <= SERIALS / 2 + 1);

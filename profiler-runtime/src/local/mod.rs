@@ -1,7 +1,7 @@
 //! Per-thread state: the open scopes of each thread and its statistics cells.
 //!
-//! Blocks have serials of their own, so a scope that is closed on another thread, as a coroutine that has moved does, is
-//! never the innermost one there, and the slow path finds out: see [`is_own`].
+//! Each block has a range of serials, so a scope that is closed on another thread, as by a coroutine that has moved, is not
+//! the innermost one there, and the slow path finds out: see [`is_own`].
 //!
 //! [`ThreadState`] is static thread-local storage. Every thread of the program pays for it, measured or not, so it is a
 //! few words. It needs no destructor, so that an access checks nothing. The rest is a [`Block`] on the heap, which the

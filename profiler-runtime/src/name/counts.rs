@@ -21,6 +21,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use profiler_host::sync::{Lock, Locked, ReentrancyGuard, prefetch};
+#[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
+use profiler_report::internal::BUCKETS;
 
 use super::Name;
 use crate::losses;
@@ -272,6 +274,27 @@ impl Name {
         } else {
             losses::count_unmeasured();
         }
+    }
+
+    /// Returns a quantile of the times of all threads, in ticks; `None` if nothing was counted, or there is no memory to add
+    /// the counts up.
+    #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
+    pub(crate) fn quantile(&self, quantile: f64) -> Option<f64> {
+        let _reentrancy = ReentrancyGuard::try_enter();
+        let mut totals = Totals::new();
+        if !totals.buckets.reserve() {
+            return None;
+        }
+        let counts = self.counts();
+        let folded = &counts.folded.buckets;
+        totals
+            .buckets
+            .add_run(0, (0..BUCKETS).map(|bucket| folded.at(bucket)));
+        for live in &counts.live {
+            live.0.read_into(&mut totals);
+        }
+        let [quantile] = totals.buckets.quantiles([quantile])?;
+        Some(quantile)
     }
 
     /// Returns what all threads have counted so far.

@@ -40,6 +40,7 @@ mod windows;
 mod work;
 mod work_builder;
 mod work_check;
+mod work_elsewhere;
 mod work_joiner;
 mod work_losses;
 mod work_progress;

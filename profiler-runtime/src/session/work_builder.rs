@@ -10,6 +10,7 @@ use super::clock_line::ClockLine;
 use super::record::{LinkedScope, NONE, RecordKind, ScopeRecord, ThreadInfo};
 use super::window::WindowSpec;
 use super::work::{LaunchRecord, WindowWork, WorkRecord};
+use super::work_elsewhere;
 use super::work_losses::LostWork;
 use crate::cuda::{self, Effect, Launch, NO_NAME, WorkActivity};
 
@@ -206,67 +207,19 @@ impl WorkBuilder {
                 details,
             });
         }
-        let numbers = self.launches.iter().map(|launch| launch.thread);
-        let numbers: Vec<u64> = numbers.collect();
-        let elsewhere = launched_elsewhere(&work, &launches, &numbers);
         work.sort_by_key(|work| work.span);
-        WindowWork {
+        let mut built = WindowWork {
             work,
             launches,
             names: names.all,
             lost,
-            notes: elsewhere.into_iter().collect(),
             ..WindowWork::default()
-        }
-    }
-}
-
-/// Describes the threads without scopes in the window, if they launched more than a tenth of the device's time. `numbers`
-/// are those of the threads of `launches`.
-fn launched_elsewhere(
-    work: &[WorkRecord],
-    launches: &[LaunchRecord],
-    numbers: &[u64],
-) -> Option<String> {
-    const SHARE: f64 = 0.1;
-    const MOST_NAMED: usize = 4;
-    let (mut all, mut elsewhere) = (0.0, 0.0);
-    let mut of_threads: HashMap<u64, f64> = HashMap::new();
-    for record in work {
-        let is_wait = matches!(record.details.kind, GpuWorkKind::Synchronization(_));
-        let Some((start, end)) = record.span.filter(|_| !is_wait) else {
-            continue;
         };
-        let length = end.saturating_sub(start).max(0) as f64;
-        all += length;
-        let launch = launches.get(record.launch as usize);
-        if launch.is_some_and(|launch| launch.thread == NONE)
-            && let Some(number) = numbers.get(record.launch as usize)
-        {
-            elsewhere += length;
-            *of_threads.entry(*number).or_default() += length;
-        }
+        let thread_of = |launch: u32| Some(self.launches.get(launch as usize)?.thread);
+        let elsewhere = work_elsewhere::note(&built, thread_of, cuda::label_of_thread);
+        built.notes.extend(elsewhere);
+        built
     }
-    if elsewhere <= SHARE * all {
-        return None;
-    }
-    let mut threads: Vec<(u64, f64)> = of_threads.into_iter().collect();
-    threads.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
-    let named = threads.iter().take(MOST_NAMED);
-    let named = named.map(|(number, _)| {
-        cuda::label_of_thread(*number).unwrap_or_else(|| "a thread without a name".to_owned())
-    });
-    let named: Vec<String> = named.collect();
-    let others = match threads.len().saturating_sub(MOST_NAMED) {
-        0 => String::new(),
-        others => format!(" and {others} more"),
-    };
-    let share = 100.0 * elsewhere / all;
-    Some(format!(
-        "{share:.0} % of the device's time was launched by threads that no scope of the window ran on: {}{others}; measure \
-         the functions that they call",
-        named.join(", ")
-    ))
 }
 
 /// Returns the device of each context that some record names.

@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use profiler_report::GpuWorkKind;
-
 use super::record::{LinkedScope, NONE};
 use super::work::WindowWork;
 use crate::cuda::GpuRecord;
@@ -23,11 +21,9 @@ pub(super) struct Contradictions {
 /// Compares the GPU time of each scope with the work that it and the scopes inside launched on its stream.
 pub(super) fn check(work: &WindowWork, nodes: &[LinkedScope], gpu: &[GpuRecord]) -> Contradictions {
     let mut spans: HashMap<u32, Vec<(i64, i64)>> = HashMap::new();
-    for record in &work.work {
-        let is_wait = matches!(record.details.kind, GpuWorkKind::Synchronization(_));
+    for record in work.on_streams() {
         let scope = work.scope_of(record);
-        if let (false, Some(span), Some(scope), Some(stream)) =
-            (is_wait, record.span, scope, record.stream_key)
+        if let (Some(span), Some(scope), Some(stream)) = (record.span, scope, record.stream_key)
             && let Some(around) = measured_on(stream, scope, nodes, gpu)
         {
             spans.entry(around).or_default().push(span);

@@ -44,7 +44,8 @@ pub(super) fn id_suffix() -> String {
     format!("_{}", process_id())
 }
 
-/// Returns `true` if a file has been written since this process began.
+/// Returns `true` if a file has been written since this process began. The system's times of files may be some milliseconds
+/// behind its clock, so one that was written just after the beginning may count as older.
 pub(super) fn is_of_this_run(path: &Path) -> bool {
     let written = fs::metadata(path).and_then(|file| file.modified());
     written.is_ok_and(|written| written >= clock().began())

@@ -122,6 +122,14 @@ mod tests {
 
     const TIMEOUT: WriteTimeout = WriteTimeout::Total(std::time::Duration::from_secs(60));
 
+    /// Writes a file as another copy of the profiler does, and dates it by the clock: the system may date it by its last tick,
+    /// before this process began.
+    fn write_now(path: &Path, text: &str) {
+        fs::write(path, text).unwrap();
+        let file = fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(SystemTime::now()).unwrap();
+    }
+
     #[test]
     fn each_copy_of_the_profiler_in_a_process_has_a_name_of_its_own() {
         // The time when this process began, before the files.
@@ -141,7 +149,7 @@ mod tests {
             // As a copy that has written nothing, beside the files of others.
             let path = path(&named, None);
             assert_eq!(path, name(&expected));
-            fs::write(&path, &expected).unwrap();
+            write_now(&path, &expected);
         }
         fs::remove_dir_all(&folder).unwrap();
     }
@@ -156,7 +164,7 @@ mod tests {
         write(&named, &Summary::default(), TIMEOUT).unwrap();
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
         let own = LAST.lock().clone().unwrap().path;
-        fs::write(&own, "another's").unwrap();
+        write_now(&own, "another's");
         write(&named, &Summary::default(), TIMEOUT).unwrap();
         assert_eq!(fs::read_to_string(&own).unwrap(), "another's");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);

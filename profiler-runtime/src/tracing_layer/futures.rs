@@ -52,8 +52,8 @@ pub(super) fn judge(id: u64, site: &SpanSite, so_far: u64) {
     let Some(name) = name.filter(|_| exited == id) else {
         return;
     };
-    let most = name.totals().buckets.quantiles([MOST]);
-    if most.is_some_and(|[most]| SHORTER * (elapsed(entered, closed) as f64) < most) {
+    let most = name.quantile(MOST);
+    if most.is_some_and(|most| SHORTER * (elapsed(entered, closed) as f64) < most) {
         site.set_whole();
     }
 }

@@ -70,8 +70,8 @@ use variant::LayerState;
 /// - Entered again inside itself: counts once.
 /// - Exited in another order than entered, as with a guard that is held across an `.await`: counted, and the row reports
 ///   times that ended out of order.
-/// - Never entered; entered and never exited, or exited on another thread; more than 688,128 open at
-///   once of each of both kinds (or fewer, if their ids collide); more than 4,096 call sites; entered while the thread ends: counted by reason in
+/// - Never entered; entered and never exited, or exited on another thread; more than 688,128 open at once that are measured in
+///   one way (or fewer, if their ids collide); more than 4,096 call sites; entered while the thread ends: counted by reason in
 ///   [`Summary::lost_spans`](crate::Summary::lost_spans) and below the table.
 /// - Entered while measuring is off: not measured, and not counted as lost. A span that was created then is measured from
 ///   its next enter on.
@@ -101,9 +101,11 @@ use variant::LayerState;
 /// # Cost
 ///
 /// Some 310 instructions for each span, 254 of them in the profiler, beyond some 780 that the registry takes. Nothing is
-/// allocated after each thread's first span of a call site, unless more spans are open than before. While measuring is off,
+/// allocated after each thread's first span of a call site, unless more spans are open than before, or the span is among the
+/// first 64 of its name on the thread that were entered several times, which are looked at more closely. While measuring is off,
 /// a span is not looked for: each function loads a word or two, finds that the thread has entered no span, and returns. Once
-/// it has been off, entering a span that is not measured looks it up in the registry. The registry's own cost remains. In a build with the feature `strip`, the layer is empty.
+/// it has been off, entering a span that is not measured looks it up in the registry. The registry's own cost remains. In a
+/// build with the feature `strip`, the layer is empty.
 ///
 /// # Examples
 ///

@@ -256,7 +256,7 @@ impl Recorder {
     }
 
     /// Counts a span that is closed, and was not entered and exited once or is measured as a whole. Finds out whether it was
-    /// that of a future.
+    /// that of a future, unless the thread may hold the locks that this takes.
     #[cold]
     #[inline(never)]
     fn close_slow(&self, id: u64) {
@@ -270,7 +270,7 @@ impl Recorder {
         count_lost(closed);
         if let Some(whole) = self.spans.whole(id) {
             count_whole(whole, closed);
-        } else if closed.exits > 1 {
+        } else if closed.exits > 1 && !ReentrancyGuard::is_entered() {
             let mut so_far = 0;
             sites::with_cell(closed.site, |cell| so_far = cell.count_reentered_span());
             if self.kind.is_none() && !closed.is_entered() {
@@ -359,5 +359,32 @@ impl<S: tracing::Subscriber + for<'span> LookupSpan<'span>> Layer<S> for Recorde
         if let Some(metadata) = context.metadata(id) {
             self.enter_late(metadata, id.into_u64());
         }
+    }
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use tracing_subscriber::layer::SubscriberExt;
+
+    use super::*;
+    use crate::ProfilerLayer;
+    use crate::name;
+
+    #[test]
+    fn a_span_that_is_closed_within_the_profiler_asks_for_no_lock() {
+        let subscriber = tracing_subscriber::registry().with(ProfilerLayer::new());
+        tracing::subscriber::with_default(subscriber, || {
+            let span = tracing::info_span!("closed within");
+            span.in_scope(|| ());
+            span.in_scope(|| ());
+            let _inside = ReentrancyGuard::try_enter();
+            drop(span);
+        });
+        let all = name::all();
+        let name = all
+            .iter()
+            .find(|name| name.text.ends_with("::closed within"));
+        let totals = name.expect("it was measured").totals();
+        assert_eq!((totals.calls(), totals.reentered_spans), (2, 0));
     }
 }

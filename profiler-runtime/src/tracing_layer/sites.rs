@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn an_address_has_one_entry_however_many_collide() {
-        // Addresses of one test alone; other tests of this process create no spans.
+        // Addresses that no metadata has.
         let addresses: Vec<usize> = (1..=200).map(|n| n << 40).collect();
         let number = |address| search_address(address).map(|(number, _)| number);
         let first: Vec<_> = addresses.iter().map(|address| number(*address)).collect();

@@ -92,7 +92,7 @@ fn run(program: &Program, path: &Path) -> (String, String) {
     } else {
         Command::new(path)
     };
-    command.current_dir(folder.path()).env("COLUMNS", "100");
+    command.current_dir(folder.path()).env("COLUMNS", "110");
     let mut expected = program.output.as_str();
     if let Some((line, rest)) = expected
         .strip_prefix("$ ")

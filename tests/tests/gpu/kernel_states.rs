@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use profiler_runtime::cuda::{KernelStatus, kernel_status};
-use profiler_runtime::report::SliceKind;
+use profiler_runtime::report::{KernelGap, SliceKind};
 use profiler_runtime::session::{Event, LostWork};
 use profiler_runtime::{Profile, Trace, init, scope};
 use profiler_tests::gpu::{self, Gpu, OnDriver, cupti_of_driver, driver, simulator};
@@ -124,9 +124,8 @@ fn what_ran_while_cupti_was_starting_is_a_gap_and_no_idle_time() {
     let trace = profile.trace().expect("a trace");
     assert_eq!(kernels_in_scope(&trace), KERNELS);
     let line = trace.timeline();
-    let [gap] = &line.kernel_gaps[..] else {
-        panic!("{:?}", line.kernel_gaps)
-    };
+    let gaps: &[KernelGap] = &line.kernel_gaps;
+    let [gap] = gaps else { panic!("{gaps:?}") };
     let calls = line.slices.iter();
     let calls = calls.filter(|slice| slice.kind == SliceKind::Call);
     let starts: Vec<i64> = calls.map(|slice| slice.start_ns).collect();

@@ -8,11 +8,12 @@ use profiler_runtime::__private::cells_made;
 use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::report::DropReason;
 use profiler_runtime::session::Truncation;
-use profiler_runtime::{Profile, flush, measure_execution_time, scope, summary};
+use profiler_runtime::{Profile, ProfilerLayer, flush, measure_execution_time, scope, summary};
 use profiler_tests::allocator::{refusals, refusing};
 use profiler_tests::gpu;
 use profiler_tests::gpu::{driver, started};
 use profiler_tests::row;
+use tracing_subscriber::layer::SubscriberExt;
 
 /// Below what a cell takes, and above all that a test takes meanwhile.
 const CELLS: usize = 570;
@@ -69,6 +70,24 @@ fn calls_without_memory_for_their_statistics_are_counted() {
     assert!(refused > 0, "it asks for more");
     assert_eq!(row("memory: refused").calls, 5);
     assert_eq!(summary().unmeasured, 10);
+}
+
+#[test(measuring)]
+fn a_span_that_closes_without_memory_is_counted() {
+    let subscriber = tracing_subscriber::registry().with(ProfilerLayer::new());
+    tracing::subscriber::with_default(subscriber, || {
+        let entered = || {
+            let span = tracing::info_span!("closes");
+            (0..3).for_each(|_| span.in_scope(|| ()));
+            span
+        };
+        drop(entered());
+        let last = entered();
+        let refused = refusing(CELLS, || drop(last));
+        assert!(refused > 0, "it asks for more");
+    });
+    let row = row("process::out_of_memory::closes");
+    assert_eq!((row.calls, row.reentered_spans), (6, 2));
 }
 
 #[test(measuring)]

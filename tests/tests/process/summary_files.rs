@@ -4,6 +4,7 @@
 #![cfg(not(feature = "strip"))]
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -84,12 +85,12 @@ fn each_rank_has_a_file_of_its_own() {
     assert_eq!(names(folder.path()).len(), 4);
 }
 
-/// Starts a program that makes calls until a file exists, and waits until it makes them.
-fn start_until(stop: &Path, summary: &Path) -> Child {
+/// Starts a program that makes calls until a file exists, and writes its summary at intervals.
+fn start_until(stop: &Path, summary: &Path, interval: &str) -> Child {
     let stop = stop.to_str().unwrap();
     let mut command = program(&["until", "10", stop], summary);
     command
-        .env("PROFILER_SUMMARY_INTERVAL", "100ms")
+        .env("PROFILER_SUMMARY_INTERVAL", interval)
         .spawn()
         .unwrap()
 }
@@ -112,13 +113,14 @@ fn a_file_that_another_process_has_written_meanwhile_is_kept() {
     let [file, stop] = ["s.pb.json", "stop"].map(|name| folder.path().join(name));
     // An earlier run is over: its file is replaced.
     said(program(&["steps", "3"], &file).spawn().unwrap());
-    let first = start_until(&stop, &file);
+    let first = start_until(&stop, &file, "100ms");
     let (pid, start) = (first.id(), Instant::now());
     while read(&file)["environment"]["process"] != pid {
         assert!(start.elapsed() < PATIENCE, "it is not rewritten");
         sleep(Duration::from_millis(5));
     }
-    let second = start_until(&stop, &file);
+    // The first one rewrites its file meanwhile, however busy the machine is.
+    let second = start_until(&stop, &file, "2s");
     let other = second.id();
     let beside = |process: u32| folder.path().join(format!("s.pb_{process}.json"));
     wait_for(&beside(other));
@@ -135,7 +137,7 @@ fn a_file_that_another_process_has_written_meanwhile_is_kept() {
 fn a_file_that_changes_between_two_writes_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let [file, stop] = ["s.json", "stop"].map(|name| folder.path().join(name));
-    let child = start_until(&stop, &file);
+    let child = start_until(&stop, &file, "100ms");
     let process = child.id();
     wait_for(&file);
     // The program may be replacing it: until its next file stands beside.
@@ -157,13 +159,20 @@ fn a_file_that_changes_between_two_writes_is_kept() {
 fn processes_that_end_at_once_lose_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let [file, stop] = ["s.csv", "stop"].map(|name| folder.path().join(name));
-    let children: Vec<Child> = (0..8)
+    let mut children: Vec<Child> = (0..8)
         .map(|_| {
             let stop = stop.to_str().unwrap();
-            program(&["until", "10", stop], &file).spawn().unwrap()
+            let mut command = program(&["ready-until", "10", stop], &file);
+            command.stdout(Stdio::piped()).spawn().unwrap()
         })
         .collect();
-    sleep(Duration::from_millis(300));
+    for child in &mut children {
+        let mut said = [0; 6];
+        let stdout = child.stdout.as_mut().expect("a pipe");
+        stdout.read_exact(&mut said).expect("it is ready");
+    }
+    // Files are dated by the last tick of the system, which must be after the last of them began.
+    sleep(Duration::from_millis(50));
     fs::write(&stop, "").unwrap();
     for child in children {
         said(child);

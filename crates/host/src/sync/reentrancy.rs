@@ -1,6 +1,7 @@
 //! Re-entrancy: calls of measured code from inside the profiler.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 
 thread_local! {
     /// How many times this thread has entered the profiler and not left it: more than 0 while it runs the profiler's own
@@ -20,7 +21,10 @@ const FOREVER: u32 = 1 << 31;
 /// A [`Lock`](super::Lock) marks the thread for as long as it is held. So a call that is refused inside the profiler never
 /// waits for its own thread.
 #[derive(Debug)]
-pub struct ReentrancyGuard(());
+pub struct ReentrancyGuard(
+    /// The mark is that of the thread.
+    PhantomData<*const ()>,
+);
 
 impl ReentrancyGuard {
     /// Marks the thread until the guard is dropped. Returns `None` if the thread is marked already.
@@ -31,7 +35,7 @@ impl ReentrancyGuard {
     /// Marks the thread until the guard is dropped, also if it is marked already.
     pub(super) fn enter() -> Self {
         ENTERED.set(ENTERED.get() + 1);
-        Self(())
+        Self(PhantomData)
     }
 
     /// Returns `true` if the thread is marked.

@@ -168,6 +168,14 @@ impl<W: Write> EventLine<'_, W> {
         self
     }
 
+    /// Adds the rank of the process, if it has one.
+    pub(super) fn rank(self, rank: Option<u64>) -> Self {
+        match rank {
+            Some(rank) => self.whole("rank of process", rank),
+            None => self,
+        }
+    }
+
     pub(super) fn signed(mut self, key: &str, number: i64) -> Self {
         let line = self.arg(key);
         if number < 0 {

@@ -1,10 +1,12 @@
 //! The processes and threads of a file, for the tracks of a time line.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::Hash;
 use std::io::{self, Write};
 
 use super::event_writer::{EventLine, EventWriter, Track as Place};
 use super::{FREE, MAX_DEVICE};
+use crate::overlap::{OverlapTracks, name_of_track};
 use crate::{SliceKind, Timeline, Track, TrackKind};
 use profiler_cuda_sys::driver::DeviceProperties;
 
@@ -43,6 +45,27 @@ struct Further {
     rank: Option<u64>,
     name: String,
     position: u64,
+}
+
+/// Tracks for slices that may overlap, for each of several groups: slices of different groups share none.
+pub(super) struct GroupedTracks<G, T>(HashMap<G, OverlapTracks<T>>);
+
+impl<G, T> Default for GroupedTracks<G, T> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<G: Eq + Hash, T: Copy + Default + Ord> GroupedTracks<G, T> {
+    /// Returns a track of a group, as [`OverlapTracks::take`] does.
+    pub(super) fn take(
+        &mut self,
+        group: G,
+        (start, end): (i64, i64),
+        make: impl FnOnce(usize) -> T,
+    ) -> T {
+        self.0.entry(group).or_default().take(start, end, make)
+    }
 }
 
 impl Places {
@@ -163,17 +186,9 @@ impl Places {
             return self.further(timeline, 0, format!("steps {number}"));
         };
         let id = self.of(track).map_or(0, |place| place.tid);
-        let beside = match number {
-            1 => String::new(),
-            _ => format!(", overlapping {}", number - 1),
-        };
+        let name = name_of_track(&format!("steps of thread {id}"), number);
         let above = self.order[track as usize] - 1;
-        self.further_at(
-            timeline,
-            track,
-            format!("steps of thread {id}{beside}"),
-            above,
-        )
+        self.further_at(timeline, track, name, above)
     }
 
     fn further_at(
@@ -295,7 +310,7 @@ impl Places {
                 .text("name", &track.name)
                 .whole("process", track.process)
                 .whole("thread", track.id);
-            line = with_rank(line, track.rank);
+            line = line.rank(track.rank);
             if track.kind == TrackKind::GpuStream {
                 line = line
                     .whole("stream", self.streams[number])
@@ -310,7 +325,7 @@ impl Places {
         }
         for further in &self.further {
             let line = events.about("thread_name", further.place);
-            with_rank(line.text("name", &further.name), further.rank).end()?;
+            line.text("name", &further.name).rank(further.rank).end()?;
             let order = events.about("thread_sort_index", further.place);
             order.whole("sort_index", further.position).end()?;
         }
@@ -370,15 +385,8 @@ fn write_device<W: Write>(
     let name = format!("{process} (GPU {ordinal}{between}{device})");
     let label = format!("GPU {ordinal}");
     write_process(events, pid, (&name, &label), order, |line| {
-        with_rank(line.whole("ordinal", ordinal.into()), rank)
+        line.whole("ordinal", ordinal.into()).rank(rank)
     })
-}
-
-fn with_rank<W: Write>(line: EventLine<'_, W>, rank: Option<u64>) -> EventLine<'_, W> {
-    match rank {
-        Some(rank) => line.whole("rank of process", rank),
-        None => line,
-    }
 }
 
 fn write_process<W: Write>(

@@ -9,13 +9,12 @@ use std::path::Path;
 
 use super::event_writer::{EventLine, EventWriter, Quoted, Track as Place};
 use super::nesting::{Nested, OpenSlices, lone_recursions, nest};
-use super::places::Places;
+use super::places::{GroupedTracks, Places};
 use super::stand_ins::{pieces, tracks_of_stand_ins};
 use super::times::{ReadEnd, length, shared_base};
 use super::{STEP_NAMES, header};
 use crate::ExportError;
 use crate::file::ExportFile;
-use crate::overlap::OverlapTracks;
 use crate::text::json::string;
 use crate::{Launch, Slice, SliceKind, Step, Timeline};
 use profiler_cuda_sys::driver::DeviceProperties;
@@ -341,13 +340,12 @@ impl<W: Write> TimelineWriter<'_, W> {
         let steps = steps.filter(|step| timeline.slice_of(step.slice).is_none());
         let mut steps: Vec<_> = steps.collect();
         steps.sort_by_key(|step| step.start_ns);
-        let mut lanes: HashMap<Option<u32>, OverlapTracks<Place>> = HashMap::new();
+        let mut lanes = GroupedTracks::default();
         for step in steps {
             let start = step.start_ns.saturating_add(self.offset);
             let end = step.end_ns.saturating_add(self.offset);
             let thread = step.track.filter(|track| places.of(*track).is_some());
-            let lanes = lanes.entry(thread).or_default();
-            let place = lanes.take(start, end, |number| {
+            let place = lanes.take(thread, (start, end), |number| {
                 places.further_for_steps(timeline, thread, number)
             });
             let (length, _) = length(start, end, ReadEnd::NEVER);

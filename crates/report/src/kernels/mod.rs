@@ -50,6 +50,8 @@ pub struct Kernels {
     /// How long kernels were not recorded while the rest was, in nanoseconds, added up over the processes. No share of a
     /// device's time contains it.
     pub unrecorded_ns: f64,
+    /// The number of processes.
+    pub(crate) processes: usize,
     /// The notes below the table.
     pub(crate) notes: Vec<String>,
 }

@@ -1,12 +1,12 @@
 //! The kernels of a time line.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::Kernels;
 use super::gaps::Gaps;
 use super::gather::{Item, gather};
 use crate::gpu_work::GpuWorkKind;
-use crate::timeline::{Slice, SliceKind, Timeline};
+use crate::timeline::{Slice, SliceKind, Timeline, not_recorded};
 use crate::walk::NONE;
 
 /// Returns the kernels of a time line; `None` if it has none, and it is not known why. `callers` are the calls that slices
@@ -77,14 +77,58 @@ pub(crate) fn of_timeline(
         let text = text.map_or_else(String::new, |name| name.text.to_string());
         (text, calls.get(&name).copied().unwrap_or_default())
     });
-    let of_gaps = timeline.kernel_gaps.iter().map(ToString::to_string);
     let lengths = timeline
         .kernel_gaps
         .iter()
         .map(|gap| gap.duration_ns as f64);
+    let ranks: HashSet<Option<u64>> = timeline.tracks.iter().map(|track| track.rank).collect();
     Some(Kernels {
         unrecorded_ns: lengths.sum(),
-        notes: of_gaps.chain(notes.iter().cloned()).collect(),
+        processes: ranks.len(),
+        notes: about_gaps(timeline).chain(notes.iter().cloned()).collect(),
         ..kernels
     })
+}
+
+/// Returns a line for each reason why kernels were not recorded.
+fn about_gaps(timeline: &Timeline) -> impl Iterator<Item = String> {
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut reasons: Vec<(&str, i64, usize)> = Vec::new();
+    for gap in &timeline.kernel_gaps {
+        let place = *places.entry(&gap.reason).or_insert(reasons.len());
+        match reasons.get_mut(place) {
+            Some((_, ns, gaps)) => {
+                *ns = ns.saturating_add(gap.duration_ns);
+                *gaps += 1;
+            }
+            None => reasons.push((&gap.reason, gap.duration_ns, 1)),
+        }
+    }
+    let reasons = reasons.into_iter();
+    reasons.map(|(reason, ns, gaps)| not_recorded(ns, gaps, reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::KernelGap;
+
+    #[test]
+    fn each_reason_for_missing_kernels_is_said_once() {
+        let gap = |duration_ns, reason: &str| KernelGap {
+            duration_ns,
+            reason: reason.into(),
+            ..KernelGap::default()
+        };
+        let timeline = Timeline {
+            kernel_gaps: vec![gap(20_000, "off"), gap(7_000, "late"), gap(40_000, "off")],
+            ..Timeline::default()
+        };
+        let expected = [
+            "kernels, copies and fills were not recorded for 60.0 µs in all, 2 times: off",
+            "kernels, copies and fills were not recorded for 7.00 µs: late",
+        ];
+        assert_eq!(about_gaps(&timeline).collect::<Vec<_>>(), expected);
+        assert_eq!(timeline.kernel_gaps[1].to_string(), expected[1]);
+    }
 }

@@ -57,7 +57,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "rq+YTDWxsVUDOsb30+I/hN9ME0h3AY2r3O4jicLUX4c=";
+const SCRIPT_HASH: &str = "uaWgdwgInCCKtOu3wEjtN3pkFui8XbZxM9imrz21jpo=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///

@@ -31,7 +31,10 @@ pub(super) fn json(timeline: &Timeline) -> String {
     let gaps = timeline.kernel_gaps.iter();
     let gaps = gaps.map(|gap| {
         let end = gap.start_ns.saturating_add(gap.duration_ns);
-        format!("[{},{end}]", gap.start_ns)
+        let process = gap
+            .rank
+            .map_or_else(|| "null".to_owned(), |rank| string(&of_rank(rank)));
+        format!("[{},{end},{process}]", gap.start_ns)
     });
     object([
         Field::raw("duration_ns", timeline.duration_ns),
@@ -133,10 +136,14 @@ fn kind(kind: TrackKind) -> &'static str {
     }
 }
 
+fn of_rank(rank: u64) -> String {
+    format!("rank {rank}")
+}
+
 /// Returns the rank or the process of a track, as a reader tells processes apart.
 fn process(track: &Track) -> String {
     match track.rank {
-        Some(rank) => format!("rank {rank}"),
+        Some(rank) => of_rank(rank),
         None => track.process.to_string(),
     }
 }
@@ -188,7 +195,7 @@ mod tests {
 
     use super::*;
     use crate::timeline::{SliceKind, SliceName};
-    use crate::{GpuWork, GpuWorkKind, KernelLaunch, MemoryCopy};
+    use crate::{GpuWork, GpuWorkKind, KernelGap, KernelLaunch, MemoryCopy};
 
     fn slice(track: u32, start_ns: i64, duration_ns: i64, parent: Option<u32>) -> Slice {
         Slice {
@@ -220,6 +227,23 @@ mod tests {
 
     fn read(timeline: &Timeline) -> Value {
         serde_json::from_str(&super::json(timeline)).expect("JSON")
+    }
+
+    #[test]
+    fn times_without_kernels_are_those_of_their_process() {
+        let mut timeline = timeline(vec![slice(0, 0, 10, None)]);
+        for rank in [None, Some(3)] {
+            timeline.kernel_gaps.push(KernelGap {
+                rank,
+                start_ns: 2,
+                duration_ns: 5,
+                ..KernelGap::default()
+            });
+        }
+        timeline.tracks[0].rank = Some(3);
+        let read = read(&timeline);
+        assert_eq!(read["kernel_gaps"], json!([[2, 7, null], [2, 7, "rank 3"]]));
+        assert_eq!(read["tracks"][0]["process"], "rank 3");
     }
 
     #[test]

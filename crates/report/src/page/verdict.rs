@@ -114,7 +114,10 @@ impl Shares {
 pub(super) fn sentences(summary: &Summary, kernels: Option<&Kernels>) -> [Sentence; 2] {
     let work = kernels.and_then(Work::of);
     let unrecorded = kernels.filter(|_| work.is_some());
-    let unrecorded = unrecorded.map_or(0.0, |kernels| kernels.unrecorded_ns);
+    // For each process on average, as the time of the run is.
+    let unrecorded = unrecorded.map_or(0.0, |kernels| {
+        kernels.unrecorded_ns / kernels.processes.max(1) as f64
+    });
     let shares = Shares::of(summary, work.as_ref(), unrecorded);
     [
         where_it_went(summary, &shares, work.as_ref()),

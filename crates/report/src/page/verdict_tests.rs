@@ -223,18 +223,22 @@ fn recorded_kernels_decide_what_limits_the_run() {
 
 #[test]
 fn the_device_is_busy_for_a_share_of_the_time_in_which_kernels_were_recorded() {
-    let kernels = Kernels {
-        is_recorded: true,
-        unrecorded_ns: 20.0 * MS,
-        scopes: vec![work("forward", [60.0, 0.0, 0.0, 0.0])],
-        ..Kernels::default()
-    };
-    let [_, limit] = sentences(&summary(vec![row("forward", 40.0, None)]), Some(&kernels));
-    assert_eq!(
-        limit.to_text(),
-        "The GPU limits it: it was busy for 75 % of the run, mostly with kernels, first of all in `forward`; 20.0 ms, in \
-         which kernels were not recorded, are left out of its share."
-    );
+    // The sum over eight processes is longer than the run.
+    for processes in [1, 8] {
+        let kernels = Kernels {
+            is_recorded: true,
+            unrecorded_ns: 20.0 * MS * processes as f64,
+            processes,
+            scopes: vec![work("forward", [60.0, 0.0, 0.0, 0.0])],
+            ..Kernels::default()
+        };
+        let [_, limit] = sentences(&summary(vec![row("forward", 40.0, None)]), Some(&kernels));
+        assert_eq!(
+            limit.to_text(),
+            "The GPU limits it: it was busy for 75 % of the run, mostly with kernels, first of all in `forward`; 20.0 ms, in \
+             which kernels were not recorded, are left out of its share."
+        );
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The events of a time line.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::io::{self, Write};
 
 use super::event::{EventBuilder, EventKind, Key};
@@ -9,8 +9,8 @@ use super::layout::{Layout, Row};
 use super::packets::{Packets, Sequence};
 use super::tracks::Tracks;
 use super::work::{add_launch, add_work};
-use crate::overlap::OverlapTracks;
-use crate::{Slice, SliceEnding, SliceKind, Timeline};
+use crate::overlap::{OverlapTracks, name_of_track};
+use crate::{KernelGap, Slice, SliceEnding, SliceKind, Timeline};
 
 /// Writes all events, each kind as a sequence.
 pub(super) struct EventWriter<'t, W> {
@@ -112,29 +112,41 @@ impl<W: Write> EventWriter<'_, W> {
             return Ok(());
         }
         steps.sort_by_key(|step| step.start_ns);
+        let spans = steps.iter().map(|step| (step.start_ns, step.end_ns));
+        self.write_beside("steps", spans, |event, index| {
+            let name = format!("step {}", steps[index].number);
+            event.category("step").single_name(&name);
+        })
+    }
+
+    /// Writes slices on a track of their own, in the order of their starts; those that overlap, on further ones below it.
+    /// `describe` adds what an event says, given its index.
+    fn write_beside(
+        &mut self,
+        name: &str,
+        spans: impl Iterator<Item = (i64, i64)>,
+        describe: impl Fn(&mut EventBuilder, usize),
+    ) -> io::Result<()> {
         let mut sequence = self.sequence()?;
-        let first = self.tracks.further("steps", &mut self.packets)?;
+        let first = self.tracks.further(name, &mut self.packets)?;
         let mut lanes = OverlapTracks::default();
         let mut made = vec![first];
         let mut open = OpenEnds::default();
-        for (order, step) in steps.iter().enumerate() {
-            while let Some((end, track)) = open.next_until(step.start_ns) {
+        for (index, (start, end)) in spans.enumerate() {
+            while let Some((end, track)) = open.next_until(start) {
                 sequence.event.begin(EventKind::End, track);
                 sequence.write(&mut self.packets, end.saturating_add(self.offset))?;
             }
-            let end = step.end_ns.max(step.start_ns);
-            let lane = lanes.take(step.start_ns, end, |number| number - 1);
+            let end = end.max(start);
+            let lane = lanes.take(start, end, |number| number - 1);
             if lane == made.len() {
-                let name = format!("steps, overlapping {lane}");
+                let name = name_of_track(name, lane + 1);
                 let further = self.tracks.below(&name, Some(first), &mut self.packets)?;
                 made.push(further);
             }
-            let event = sequence.event.begin(EventKind::Begin, made[lane]);
-            event
-                .category("step")
-                .single_name(&format!("step {}", step.number));
-            sequence.write(&mut self.packets, step.start_ns.saturating_add(self.offset))?;
-            open.add(end, order, made[lane]);
+            describe(sequence.event.begin(EventKind::Begin, made[lane]), index);
+            sequence.write(&mut self.packets, start.saturating_add(self.offset))?;
+            open.add(end, index, made[lane]);
         }
         while let Some((end, track)) = open.next_until(i64::MAX) {
             sequence.event.begin(EventKind::End, track);
@@ -173,20 +185,24 @@ impl<W: Write> EventWriter<'_, W> {
     }
 
     fn write_kernel_gaps(&mut self) -> io::Result<()> {
-        let timeline = self.timeline;
-        let mut sequence = self.sequence()?;
-        for gap in &timeline.kernel_gaps {
-            // One track for each: those of several ranks may overlap.
-            let track = self
-                .tracks
-                .further("kernels not recorded", &mut self.packets)?;
-            let event = sequence.event.begin(EventKind::Begin, track);
-            event.category("kernel_gap").single_name(&gap.reason);
-            let start = gap.start_ns.saturating_add(self.offset);
-            sequence.write(&mut self.packets, start)?;
-            sequence.event.begin(EventKind::End, track);
-            let end = start.saturating_add(gap.duration_ns.max(0));
-            sequence.write(&mut self.packets, end)?;
+        let mut of_ranks: BTreeMap<Option<u64>, Vec<&KernelGap>> = BTreeMap::new();
+        for gap in &self.timeline.kernel_gaps {
+            of_ranks.entry(gap.rank).or_default().push(gap);
+        }
+        let has_several = of_ranks.len() > 1;
+        for (rank, mut gaps) in of_ranks {
+            gaps.sort_by_key(|gap| gap.start_ns);
+            let name = match rank {
+                Some(rank) if has_several => format!("kernels not recorded, rank {rank}"),
+                _ => "kernels not recorded".to_owned(),
+            };
+            let end = |gap: &KernelGap| gap.start_ns.saturating_add(gap.duration_ns);
+            let spans = gaps.iter().map(|gap| (gap.start_ns, end(gap)));
+            self.write_beside(&name, spans, |event, index| {
+                event
+                    .category("kernel_gap")
+                    .single_name(&gaps[index].reason);
+            })?;
         }
         Ok(())
     }

@@ -84,7 +84,7 @@ pub struct Summary {
     /// Calls missing from all rows because there was no memory for their statistics.
     pub unmeasured: u64,
     /// Calls missing from all rows because they were made while their thread was inside the profiler: by a signal handler
-    /// that interrupted it, by a measured allocator, or by a logger.
+    /// that interrupted it, by a measured allocator, by a logger, or by the schedule of a session.
     pub refused: u64,
     /// Spans of `tracing`, and times of spans, that no `ProfilerLayer` could measure, for each reason that occurred.
     #[cfg_attr(feature = "serde", serde(with = "crate::losses::reason::counts"))]

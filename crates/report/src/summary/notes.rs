@@ -214,7 +214,7 @@ fn unsaved_and_unmeasured(summary: &Summary) -> impl Iterator<Item = String> + u
     let refused = (refused > 0).then(|| {
         format!(
             "{} not measured, in no row: made while the thread was inside the profiler, by a signal handler that \
-             interrupted it, a measured allocator or a logger; write `bypass = true` for functions that these call",
+             interrupted it, a measured allocator, a logger or a schedule; write `bypass = true` for functions that these call",
             counted(refused, "call")
         )
     });
@@ -365,7 +365,7 @@ mod tests {
              ends before that; see the warnings",
             "1 call not measured, in no row: no memory for their statistics; give the process more",
             "2 calls not measured, in no row: made while the thread was inside the profiler, by a signal handler that \
-             interrupted it, a measured allocator or a logger; write `bypass = true` for functions that these call",
+             interrupted it, a measured allocator, a logger or a schedule; write `bypass = true` for functions that these call",
         ];
         assert_eq!(notes, expected);
     }

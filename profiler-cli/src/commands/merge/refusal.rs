@@ -153,21 +153,28 @@ fn check_same(ranks: &[Rank], declared: impl Fn(&Rank) -> Option<String>) -> Res
 
 /// Checks that the clocks of the ranks are as near to each other as those of machines that are set.
 pub(super) fn check_clocks(ranks: &[Rank], offsets: &[Offset]) -> Result<(), Doubt> {
-    let apart = |offset: &Offset| offset.ns.unsigned_abs();
-    let farthest = ranks.iter().zip(offsets);
-    let farthest = farthest.max_by_key(|(_, offset)| apart(offset));
-    match (ranks.first(), farthest) {
-        (Some(first), Some((rank, offset))) if apart(offset) > MOST_APART_NS => {
-            let side = if offset.ns > 0 { "ahead of" } else { "behind" };
-            let reason = format!(
-                "has a clock that is {} {side} that of {}",
-                super::report::time(offset.ns.saturating_abs()),
-                first.path.display()
-            );
-            Err(Doubt::of(rank, reason))
-        }
-        _ => Ok(()),
+    let clocks = || ranks.iter().zip(offsets);
+    let ns = |(_, offset): &(&Rank, &Offset)| offset.ns;
+    let (Some((slow, behind)), Some((fast, ahead))) =
+        (clocks().min_by_key(ns), clocks().max_by_key(ns))
+    else {
+        return Ok(());
+    };
+    let apart = ahead.ns.abs_diff(behind.ns);
+    if apart <= MOST_APART_NS {
+        return Ok(());
     }
+    let (rank, side, other) = if behind.ns.unsigned_abs() > ahead.ns.unsigned_abs() {
+        (slow, "behind", fast)
+    } else {
+        (fast, "ahead of", slow)
+    };
+    let reason = format!(
+        "has a clock that is {} {side} that of {}",
+        super::report::time(i64::try_from(apart).unwrap_or(i64::MAX)),
+        other.path.display()
+    );
+    Err(Doubt::of(rank, reason))
 }
 
 fn names(rank: &Rank) -> impl Iterator<Item = &str> {
@@ -290,17 +297,19 @@ mod tests {
 
     #[test]
     fn clocks_that_are_more_than_a_minute_apart_are_refused() {
-        let two = [0, 1].map(|number| rank(number, made_up::Rank::new(number).steps(3)));
-        let checked = |ns: i64| {
-            let offsets = [0, ns].map(|ns| Offset {
-                ns,
+        let ranks = [0, 1, 2].map(|number| rank(number, made_up::Rank::new(number).steps(3)));
+        let all = |clocks: &[i64]| {
+            let offset = |ns: &i64| Offset {
+                ns: *ns,
                 uncertainty_ns: None,
                 pairs: 9,
-            });
-            check_clocks(&two, &offsets)
+            };
+            let offsets: Vec<Offset> = clocks.iter().map(offset).collect();
+            check_clocks(&ranks[..clocks.len()], &offsets)
                 .err()
                 .map(|doubt| doubt.to_string())
         };
+        let checked = |ns: i64| all(&[0, ns]);
         let minute = 60_000_000_000;
         assert_eq!((checked(minute), checked(-minute)), (None, None));
         let behind = checked(-735_003_000_000_000);
@@ -309,6 +318,9 @@ mod tests {
         let ahead = checked(i64::MAX).expect("it is far ahead");
         assert!(ahead.contains(" days ahead of "), "{ahead}");
         assert!(checked(i64::MIN).is_some());
+        let both = all(&[0, 40_000_000_000, -50_000_000_000]);
+        let expected = "rank2.json has a clock that is 90.0 s behind that of rank1.json";
+        assert_eq!(both.as_deref(), Some(expected));
     }
 
     #[test]

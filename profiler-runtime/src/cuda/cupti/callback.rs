@@ -125,7 +125,6 @@ fn note(domain: Domain, number: u32, data: &CallbackData) {
 }
 
 fn begin(domain: Domain, number: u32, data: &CallbackData) {
-    let start = now();
     let Some(call) = calls::find(domain, number) else {
         return;
     };
@@ -134,7 +133,9 @@ fn begin(domain: Domain, number: u32, data: &CallbackData) {
         open.depth += 1;
         open
     } else {
+        // First: it is no time of the call.
         launching_threads::note();
+        let start = now();
         OpenCall {
             launch: Launch {
                 name: call.name,

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use profiler_host::process::thread;
 use profiler_host::sync::Lock;
 
-/// The most threads that are kept: those of a program that starts one for each request have no names of their own.
+/// The most threads that are kept, so that a program that starts one for each request takes no more memory with each.
 #[cfg_attr(
     not(feature = "cuda"),
     allow(dead_code, reason = "nothing is recorded")
@@ -41,7 +41,7 @@ pub(super) fn note() {
     }
 }
 
-/// Returns how users know a thread that was noted.
+/// Returns how users know a thread; `None` if it was not noted.
 pub(crate) fn label_of_thread(number: u64) -> Option<String> {
     let threads = THREADS.lock();
     let found = threads.iter().find(|(known, _)| *known == number);

@@ -40,6 +40,12 @@ fn until(file: &str) {
     }
 }
 
+fn ready_until(file: &str) {
+    steps(1);
+    println!("ready");
+    until(file);
+}
+
 /// Measures in a forked child until a file exists, and waits for the child.
 fn fork_until(file: &str) {
     // SAFETY: no other thread of the program runs; the child measures and exits.
@@ -120,6 +126,8 @@ fn main() {
         }
         // Until the file that the argument names exists.
         "until" => until(&arguments[3]),
+        // The same, after a line that says that it measures.
+        "ready-until" => ready_until(&arguments[3]),
         // A forked child does so, and the parent waits for it.
         "fork-until" => {
             steps(count);

@@ -1,17 +1,16 @@
 //! The GPU times of scopes, kernels, copies and fills on their streams, and waits for devices.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::{Place, TimelineWriter, TrackState, UNKNOWN, category_in, named};
 use crate::chrome::CORRELATIONS;
 use crate::chrome::args::{with_correlation, with_fill, with_times, with_uncertainty};
 use crate::chrome::event_writer::{ArrowEnd, Quoted};
-use crate::chrome::places::Places;
+use crate::chrome::places::{GroupedTracks, Places};
 use crate::chrome::stand_ins::SelfTimePiece;
 use crate::chrome::times::{ReadEnd, length};
 use crate::chrome::work_args::{category_of, with_work};
-use crate::overlap::OverlapTracks;
+use crate::overlap::name_of_track;
 use crate::text::json::string;
 use crate::{KernelGap, Slice, SliceKind, Track, Wait};
 
@@ -198,31 +197,24 @@ impl<W: Write> TimelineWriter<'_, W> {
     pub(super) fn write_waits(&mut self, places: &mut Places) -> io::Result<()> {
         let mut waits: Vec<&Wait> = self.timeline.waits.iter().collect();
         waits.sort_by_key(|wait| (wait.start_ns, wait.duration_ns));
-        let mut lanes: HashMap<u64, OverlapTracks<u64>> = HashMap::new();
+        let mut lanes = GroupedTracks::default();
         for wait in waits {
             let start = wait.start_ns.saturating_add(self.offset);
             let length = wait.duration_ns.max(0);
             let device = places.device(wait.rank, wait.work.device);
-            let lanes = lanes.entry(device).or_default();
-            let tid = lanes.take(start, start.saturating_add(length), |number| {
-                places
-                    .further_of_device(device, wait.rank, format!("waits {number}"))
-                    .tid
+            let place = lanes.take(device, (start, start.saturating_add(length)), |number| {
+                places.further_of_device(device, wait.rank, format!("waits {number}"))
             });
             let name = self.names.get(wait.name as usize);
             let name = Quoted::new(name.map_or(UNKNOWN, |name| &name.short));
-            let place = Place { pid: device, tid };
             let line = self.events.slice("cuda_sync", name, place, start, length);
-            let line = line
-                .quoted("cuda_sync_kind", name)
+            line.quoted("cuda_sync_kind", name)
                 .whole("device", device)
                 .whole("ordinal", wait.work.device.into())
                 .whole("context", wait.work.context.into())
-                .whole("waits for stream", wait.work.stream.into());
-            match wait.rank {
-                Some(rank) => line.whole("rank of process", rank).end()?,
-                None => line.end()?,
-            }
+                .whole("waits for stream", wait.work.stream.into())
+                .rank(wait.rank)
+                .end()?;
         }
         Ok(())
     }
@@ -232,29 +224,22 @@ impl<W: Write> TimelineWriter<'_, W> {
         let timeline = self.timeline;
         let mut gaps: Vec<&KernelGap> = timeline.kernel_gaps.iter().collect();
         gaps.sort_by_key(|gap| gap.start_ns);
-        let mut lanes: HashMap<Option<u64>, OverlapTracks<Place>> = HashMap::new();
+        let mut lanes = GroupedTracks::default();
         for gap in gaps {
             let start = gap.start_ns.saturating_add(self.offset);
-            let end = start.saturating_add(gap.duration_ns.max(0));
-            let lanes = lanes.entry(gap.rank).or_default();
-            let place = lanes.take(start, end, |number| {
+            let length = gap.duration_ns.max(0);
+            let span = (start, start.saturating_add(length));
+            let place = lanes.take(gap.rank, span, |number| {
                 let is_of_rank = |track: &Track| track.rank == gap.rank;
                 let near = timeline.tracks.iter().position(is_of_rank);
                 let near = near.and_then(|near| u32::try_from(near).ok());
-                let name = match number {
-                    1 => "kernels not recorded".to_owned(),
-                    _ => format!("kernels not recorded, overlapping {}", number - 1),
-                };
+                let name = name_of_track("kernels not recorded", number);
                 places.further(timeline, near.unwrap_or(0), name)
             });
             let reason = string(&gap.reason);
             let name = Quoted::new(&reason);
-            let length = gap.duration_ns.max(0);
             let line = self.events.slice("kernel_gap", name, place, start, length);
-            match gap.rank {
-                Some(rank) => line.whole("rank of process", rank).end()?,
-                None => line.end()?,
-            }
+            line.rank(gap.rank).end()?;
         }
         Ok(())
     }

@@ -234,11 +234,12 @@ class TimeLine {
   drawKernelGaps() {
     const { context, colors } = this.surface;
     const text = 'kernels not recorded';
-    for (const [start, end] of this.window.kernelGaps) {
+    for (const [start, end, process] of this.window.kernelGaps) {
       const [x, right] = [Math.max(this.x(start), this.labels), Math.min(this.x(end), this.surface.width)];
       if (right - x < 1) continue;
       this.window.lanes.forEach(({ track, depth }, index) => {
-        if (this.window.tracks[track].kind !== 'stream') return;
+        const of = this.window.tracks[track];
+        if (of.kind !== 'stream' || (process !== null && of.process !== process)) return;
         const y = this.top[index] - this.scrolled;
         context.save();
         context.beginPath();

@@ -20,7 +20,7 @@ class Window {
     this.names = data.names.map(printable);
     this.duration = Math.max(data.duration_ns, 1);
     this.steps = data.steps;
-    /** When kernels were not recorded: from and to. @type {Array<[number, number]>} */
+    /** When kernels were not recorded: from, to, process. @type {Array<[number, number, string|null]>} */
     this.kernelGaps = data.kernel_gaps;
     this.omitted = data.omitted;
     this.omittedBelow = data.omitted_below_ns;

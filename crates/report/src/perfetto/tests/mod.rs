@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use self::reader::{Contents, read};
 use super::*;
 use crate::{
-    Counter, GpuWork, GpuWorkKind, KernelLaunch, Launch, MemoryCopy, Replay, Slice, SliceEnding,
-    SliceKind, SliceName, Step, Track, TrackKind,
+    Counter, GpuWork, GpuWorkKind, KernelGap, KernelLaunch, Launch, MemoryCopy, Replay, Slice,
+    SliceEnding, SliceKind, SliceName, Step, Track, TrackKind,
 };
 
 fn written(timeline: &Timeline) -> Contents {
@@ -202,6 +202,37 @@ fn slices_that_cross_are_below_their_track() {
     let main = Some(contents.slices[0].track);
     assert_eq!(track(1), ("main (4711), overlapping 1", main));
     assert_eq!(track(3), ("main (4711), overlapping 2", main));
+}
+
+#[test]
+fn times_without_kernels_are_where_they_were_on_one_track_for_each_rank() {
+    let mut timeline = empty();
+    timeline.start_unix_ns = 0;
+    let gaps = [(0, 100, 400), (0, 600, 100), (1, 200, 300), (1, 550, 10)];
+    for (rank, start_ns, duration_ns) in gaps {
+        timeline.kernel_gaps.push(KernelGap {
+            rank: Some(rank),
+            start_ns,
+            duration_ns,
+            reason: format!("of rank {rank}").into(),
+            non_exhaustive: (),
+        });
+    }
+    let contents = written(&timeline);
+    let mut found = Vec::new();
+    for slice in &contents.slices {
+        assert_eq!(slice.category, "kernel_gap");
+        let track = &contents.tracks[&slice.track].name;
+        let rank = u64::from(slice.name == "of rank 1");
+        assert_eq!(track, &format!("kernels not recorded, rank {rank}"));
+        let end = slice.end.expect("a slice");
+        found.push((rank, slice.start, end - slice.start));
+    }
+    found.sort_unstable();
+    assert_eq!(found, gaps);
+    let tracks = contents.tracks.values();
+    let of_gaps = tracks.filter(|track| track.name.starts_with("kernels not recorded"));
+    assert_eq!(of_gaps.count(), 2);
 }
 
 #[test]
