@@ -29,8 +29,9 @@ impl Release {
 }
 
 /// What is included, in this order. CUPTI's own `cupti.h` would replace structures of the driver by empty ones.
-const INCLUDED: [&str; 14] = [
+const INCLUDED: [&str; 15] = [
     "cuda.h",
+    "cudaProfiler.h",
     "cuda_runtime_api.h",
     "cupti_result.h",
     "cupti_version.h",

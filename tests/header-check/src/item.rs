@@ -112,6 +112,16 @@ impl Item {
         }
     }
 
+    /// As [`field`](Self::field), with the type of the field that `get` returns.
+    pub fn field_of<R, F: Shape>(
+        record: &str,
+        field: &str,
+        offset: usize,
+        _get: fn(&R) -> &F,
+    ) -> Self {
+        Self::field::<F>(record, field, offset)
+    }
+
     /// Returns a structure with its size.
     pub fn size(record: &str, size: usize) -> Self {
         Self {
