@@ -283,24 +283,49 @@ debian-driver() {
     find "$folder" -name libcuda.so.1 | grep .
 }
 
-# NVIDIA's own CUPTI of several releases, from its wheels, walks the records that the simulated one writes. That
-# needs no GPU.
-cupti-layouts() {
-    local libraries='' named release folder
-    for named in 11.8=nvidia-cuda-cupti-cu11==11.8.87 12.4=nvidia-cuda-cupti-cu12==12.4.127 \
-        12.8=nvidia-cuda-cupti-cu12==12.8.90 13.0=nvidia-cuda-cupti==13.0.85; do
-        release=${named%%=*} folder=$tools/cupti/${named%%=*}
+# What is declared of NVIDIA's libraries by hand is what their headers say, in several releases, and NVIDIA's own CUPTI
+# walks the records that the simulated one writes. That needs no GPU.
+nvidia-headers() {
+    local headers='' libraries='' release suffix named folder compared
+    if ! debian-packages c++:g++; then
+        echo "skipped: there is no compiler of C++ here (apt-get install g++)"
+        return "$skipped"
+    fi
+    # Of the runtime and the driver, the profiler's control, CUPTI, NVML and NVTX.
+    local packages=(
+        '11.8 -cu11 cuda-runtime 11.8.89 cuda-profiler-api 11.8.86 cuda-cupti 11.8.87 nvml-dev 11.8.86 nvtx 11.8.86'
+        '12.0 -cu12 cuda-runtime 12.0.146 cuda-profiler-api 12.0.140 cuda-cupti 12.0.146 nvml-dev 12.0.140 nvtx 12.0.140'
+        '12.4 -cu12 cuda-runtime 12.4.127 cuda-profiler-api 12.4.127 cuda-cupti 12.4.127 nvml-dev 12.4.127 nvtx 12.4.127'
+        '12.8 -cu12 cuda-runtime 12.8.90 cuda-profiler-api 12.8.90 cuda-cupti 12.8.90 nvml-dev 12.8.90 nvtx 12.8.90'
+        '13.0 . cuda-runtime 13.0.96 cuda-profiler-api 13.0.85 cuda-cupti 13.0.85 nvml-dev 13.0.87 nvtx 13.0.85'
+        '13.5 . cuda-runtime 13.5.37 cuda-profiler-api 13.5.25 cuda-cupti 13.5.25 nvml-dev 13.5.37 nvtx 13.5.25'
+    )
+    while read -r release suffix named; do
+        folder=$tools/nvidia/$release
         if [[ ! -d $folder ]]; then
-            if ! python3 -m pip --disable-pip-version-check install --quiet --root-user-action ignore --no-deps \
-                --only-binary :all: --target "$folder.new" "${named#*=}"; then
-                echo "skipped: NVIDIA's wheel ${named#*=} cannot be had here"
+            rm -rf "$folder.new"
+            if ! printf "nvidia-%s${suffix#.}==%s\n" $named |
+                python3 -m pip --disable-pip-version-check install --quiet --root-user-action ignore --no-deps \
+                    --only-binary :all: --target "$folder.new" --requirement /dev/stdin; then
+                echo "skipped: NVIDIA's wheels of CUDA $release cannot be had here"
                 return "$skipped"
             fi
             mv "$folder.new" "$folder"
         fi
-        libraries+=$release=$(find "$folder" -name 'libcupti.so.1?*'):
-    done
-    NVIDIA_CUPTI_LIBRARIES=${libraries%:} cargo test --locked --workspace --test driver -- cupti_layouts:: --nocapture
+        headers+=$release=$folder:
+        # That of 13.5 refuses every call where there is no driver.
+        [[ $release == 13.5 ]] || libraries+=$release=$(find "$folder" -name 'libcupti.so.1?*'):
+    done < <(printf '%s\n' "${packages[@]}")
+    # The check itself finds planted mistakes.
+    cargo test --locked --workspace --test planted
+    NVIDIA_HEADERS=${headers%:} NVIDIA_CUPTI_LIBRARIES=${libraries%:} cargo test --locked --workspace \
+        --lib --test driver -- headers:: cupti_layouts:: --nocapture | tee "$scratch/compared.txt"
+    # Of both, this library and the simulated one.
+    compared=$(grep -Ec 'CUDA [0-9.]+: [1-9][0-9]* signatures' "$scratch/compared.txt")
+    if ((compared != 2 * ${#packages[@]})); then
+        echo "error: there are $compared comparisons with the headers of a release"
+        return 1
+    fi
 }
 
 # The output of quickstart, with and without GPU times, read by TensorBoard.

@@ -33,7 +33,10 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod cupti;
+mod declare;
 pub mod driver;
+#[cfg(test)]
+mod headers;
 #[cfg(all(feature = "load", not(target_family = "wasm")))]
 pub mod library;
 pub mod nvml;

@@ -13,6 +13,8 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
+use crate::declare::{c_struct, constants};
+
 /// An entry of a module: null, or a function of the tool.
 type Entry = AtomicPtr<c_void>;
 
@@ -37,6 +39,16 @@ impl<const N: usize> Table<N> {
 
 macro_rules! modules {
     ($($entries:ident, $table:ident: $id:literal, $size:literal;)*) => {
+        /// Returns the numbers and the sizes of the modules as they are declared here.
+        #[cfg(test)]
+        pub(crate) fn declared_modules() -> Vec<header_check::Item> {
+            let constant = |name, value: u32| header_check::Item::constant(name, &value);
+            vec![$(
+                constant(concat!("NVTX_CB_MODULE_", stringify!($entries)), $id),
+                constant(concat!("NVTX_CBID_", stringify!($entries), "_SIZE"), $size),
+            )*]
+        }
+
         $(
             static $entries: [Entry; $size] = [const { Entry::new(ptr::null_mut()) }; $size];
             static $table: Table<{ $size + 1 }> = Table::new(&$entries);
@@ -62,24 +74,34 @@ modules! {
     SYNC, SYNC_TABLE: 6, 7;
 }
 
-/// `NvtxExportTableCallbacks`.
-#[repr(C)]
-struct Callbacks {
-    struct_size: usize,
-    module_table: unsafe extern "system" fn(u32, *mut *const *const Entry, *mut u32) -> c_int,
+c_struct! {
+    /// `NvtxExportTableCallbacks`.
+    struct Callbacks = NvtxExportTableCallbacks {
+        struct_size = struct_size: usize,
+        module_table = GetModuleFunctionTable: unsafe extern "system" fn(u32, *mut *const *const Entry, *mut u32) -> c_int,
+    }
 }
 
-/// `NvtxExportTableVersionInfo`.
-#[repr(C)]
-struct VersionInfo {
-    struct_size: usize,
-    version: u32,
-    reserved: u32,
-    set_injection_version: unsafe extern "system" fn(u32),
+c_struct! {
+    /// `NvtxExportTableVersionInfo`.
+    struct VersionInfo = NvtxExportTableVersionInfo {
+        struct_size = struct_size: usize,
+        version = version: u32,
+        reserved = reserved0: u32,
+        set_injection_version = SetInjectionNvtxVersion: unsafe extern "system" fn(u32),
+    }
 }
 
-/// The version of the interface that the program was built with: `NVTX_VERSION`.
-const VERSION: u16 = 3;
+constants! {
+    /// The version of the interface that the program was built with.
+    const VERSION: u16 = NVTX_VERSION(3);
+    const CALLBACKS_TABLE: u32 = NVTX_ETID_CALLBACKS(1);
+    const VERSION_TABLE: u32 = NVTX_ETID_VERSIONINFO(3);
+    const COLOUR_ARGB: i32 = NVTX_COLOR_ARGB(1);
+    const PAYLOAD_U64: i32 = NVTX_PAYLOAD_TYPE_UNSIGNED_INT64(1);
+    const MESSAGE_TEXT: i32 = NVTX_MESSAGE_TYPE_ASCII(1);
+    const MESSAGE_REGISTERED: i32 = NVTX_MESSAGE_TYPE_REGISTERED(3);
+}
 
 static CALLBACKS: Callbacks = Callbacks {
     struct_size: size_of::<Callbacks>(),
@@ -104,8 +126,8 @@ pub type Initialize =
 /// May be called at any time.
 pub unsafe extern "system" fn export_table(id: u32) -> *const c_void {
     match id {
-        1 => ptr::from_ref(&CALLBACKS).cast(),
-        3 => ptr::from_ref(&VERSION_INFO).cast(),
+        CALLBACKS_TABLE => ptr::from_ref(&CALLBACKS).cast(),
+        VERSION_TABLE => ptr::from_ref(&VERSION_INFO).cast(),
         _ => ptr::null(),
     }
 }
@@ -141,9 +163,23 @@ pub type StringHandle = *mut c_void;
 
 /// Declares functions that read an entry as a function of a type.
 macro_rules! functions {
-    ($entries:ident: $($(#[$meta:meta])* $name:ident = $id:literal: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
+    ($entries:ident, $suffix:literal: $($(#[$meta:meta])* $name:ident = $theirs:ident($id:literal): fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
+        /// Returns the functions and their callback ids as they are declared here.
+        #[cfg(test)]
+        pub(crate) fn declared() -> Vec<header_check::Item> {
+            vec![$(
+                header_check::Item::function_type::<unsafe extern "system" fn($($argument),*) $(-> $result)?>(
+                    concat!("nvtx", stringify!($theirs), $suffix),
+                ),
+                header_check::Item::callback(
+                    concat!("NVTX_CBID_", stringify!($entries), "_", stringify!($theirs)),
+                    $id,
+                ),
+            )*]
+        }
+
         $(
-            #[doc = concat!("Returns the tool's `", stringify!($name), "`, if it has one.")]
+            #[doc = concat!("Returns the tool's `nvtx", stringify!($theirs), "`, if it has one.")]
             $(#[$meta])*
             #[inline]
             pub fn $name() -> Option<unsafe extern "system" fn($($argument),*) $(-> $result)?> {
@@ -159,8 +195,8 @@ macro_rules! functions {
 pub mod core {
     use std::ffi::c_char;
 
-    functions! { CORE:
-        name_os_thread = 14: fn(u32, *const c_char);
+    functions! { CORE, "_impl_fntype":
+        name_os_thread = NameOsThreadA(14): fn(u32, *const c_char);
     }
 }
 
@@ -170,8 +206,9 @@ pub mod cuda {
 
     use crate::driver::RawStream;
 
-    functions! { CUDA:
-        name_stream = 5: fn(RawStream, *const c_char);
+    // The header has the type under this name, with a pointer for a stream, so that it needs no other header.
+    functions! { CUDA, "_fakeimpl_fntype":
+        name_stream = NameCuStreamA(5): fn(RawStream, *const c_char);
     }
 }
 
@@ -181,37 +218,49 @@ pub mod core2 {
 
     use super::{Attributes, Domain, StringHandle};
 
-    functions! { CORE2:
-        range_start = 2: fn(Domain, *const Attributes) -> u64;
-        range_end = 3: fn(Domain, u64);
-        range_push = 4: fn(Domain, *const Attributes) -> c_int;
-        range_pop = 5: fn(Domain) -> c_int;
-        name_category = 8: fn(Domain, u32, *const c_char);
-        register_string = 10: fn(Domain, *const c_char) -> StringHandle;
-        domain_create = 12: fn(*const c_char) -> Domain;
+    functions! { CORE2, "_impl_fntype":
+        range_start = DomainRangeStartEx(2): fn(Domain, *const Attributes) -> u64;
+        range_end = DomainRangeEnd(3): fn(Domain, u64);
+        range_push = DomainRangePushEx(4): fn(Domain, *const Attributes) -> c_int;
+        range_pop = DomainRangePop(5): fn(Domain) -> c_int;
+        name_category = DomainNameCategoryA(8): fn(Domain, u32, *const c_char);
+        register_string = DomainRegisterStringA(10): fn(Domain, *const c_char) -> StringHandle;
+        domain_create = DomainCreateA(12): fn(*const c_char) -> Domain;
     }
 }
 
-/// The attributes of a range: `nvtxEventAttributes_t`.
-#[derive(Debug)]
-#[repr(C)]
-pub struct Attributes {
-    version: u16,
-    size: u16,
-    category: u32,
-    colour_type: i32,
-    colour: u32,
-    payload_type: i32,
-    reserved: i32,
-    payload: u64,
-    message_type: i32,
-    message: *const c_void,
+c_struct! {
+    /// The attributes of a range: `nvtxEventAttributes_t`.
+    #[derive(Debug)]
+    pub struct Attributes = nvtxEventAttributes_t {
+        version = version: u16,
+        size = size: u16,
+        category = category: u32,
+        colour_type = colorType: i32,
+        colour = color: u32,
+        payload_type = payloadType: i32,
+        reserved = reserved0: i32,
+        payload = payload.ullValue: u64,
+        message_type = messageType: i32,
+        message = message.ascii: *const c_void,
+    }
 }
 
-const COLOUR_ARGB: i32 = 1;
-const PAYLOAD_U64: i32 = 1;
-const MESSAGE_TEXT: i32 = 1;
-const MESSAGE_REGISTERED: i32 = 3;
+/// Returns the structures, functions and numbers as they are declared here.
+#[cfg(test)]
+pub(crate) fn declared() -> Vec<header_check::Item> {
+    let initialize = "NvtxInitializeInjectionNvtxFunc_t";
+    let mut items = vec![header_check::Item::function_type::<Initialize>(initialize)];
+    items.extend(declared_modules());
+    items.extend(core::declared());
+    items.extend(cuda::declared());
+    items.extend(core2::declared());
+    items.extend(Callbacks::declared());
+    items.extend(VersionInfo::declared());
+    items.extend(Attributes::declared());
+    items.extend(constants());
+    items
+}
 
 impl Attributes {
     /// Returns the attributes of a range without a message and a payload. `colour` is opaque red, green and blue.
@@ -267,22 +316,6 @@ mod tests {
         assert_eq!(table[4], &raw const CORE2[4]);
         assert_eq!(table[15], &raw const CORE2[15]);
         assert!(module(0).is_none() && module(7).is_none());
-    }
-
-    #[test]
-    #[cfg(target_pointer_width = "64")]
-    fn structures_have_the_layout_of_the_headers() {
-        assert_eq!((size_of::<Callbacks>(), size_of::<VersionInfo>()), (16, 24));
-        assert_eq!(size_of::<Attributes>(), 48);
-        let offsets = [
-            std::mem::offset_of!(Attributes, category),
-            std::mem::offset_of!(Attributes, colour),
-            std::mem::offset_of!(Attributes, payload_type),
-            std::mem::offset_of!(Attributes, payload),
-            std::mem::offset_of!(Attributes, message_type),
-            std::mem::offset_of!(Attributes, message),
-        ];
-        assert_eq!(offsets, [4, 12, 16, 24, 32, 40]);
     }
 
     #[test]

@@ -35,6 +35,8 @@ use std::ffi::CStr;
 ///     ) -> Result<Self, &'static str> { … }
 /// }
 /// ```
+///
+/// and, in tests, `Table::declared`, which lists the functions.
 macro_rules! function_table {
     (
         $(#[$meta:meta])*
@@ -94,6 +96,19 @@ macro_rules! function_table {
                         }
                     }),)*
                 })
+            }
+
+            /// Returns the functions as they are declared here.
+            #[cfg(test)]
+            pub(crate) fn declared() -> Vec<header_check::Item> {
+                vec![
+                    $(header_check::Item::function::<unsafe extern $abi fn($($arg),*) -> $code>(
+                        stringify!($symbol),
+                    ),)*
+                    $(header_check::Item::function::<unsafe extern $abi fn($($oarg),*) -> $code>(
+                        stringify!($osymbol),
+                    ),)*
+                ]
             }
         }
     };

@@ -31,7 +31,7 @@ fn query(driver: &Driver) -> Option<DeviceMemory> {
     let reserved = total.saturating_sub(free) as u64;
     let device = driver.current_device()?;
     let counter = |counter| driver.pool_counter(device, counter).unwrap_or_default();
-    let idle = counter(PoolCounter::Reserved).saturating_sub(counter(PoolCounter::Used));
+    let idle = counter(PoolCounter::RESERVED).saturating_sub(counter(PoolCounter::USED));
     Some(DeviceMemory {
         used: reserved.saturating_sub(idle),
         reserved,

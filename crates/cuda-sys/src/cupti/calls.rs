@@ -1,10 +1,13 @@
 //! The calls of CUDA that launch kernels, copy, fill or wait, and are watched: their numbers in CUPTI, their names, their
 //! streams and their sizes. Work of other calls, such as copies of CUDA arrays, is recorded too, outside of all scopes.
 
+#[cfg(test)]
+mod declared;
+
 use std::ffi::c_void;
 
 use super::Domain;
-use crate::driver::RawStream;
+use crate::driver::{RawContext, RawStream};
 
 /// The effect of a call that succeeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,9 +74,14 @@ enum StreamPlace {
     At(usize),
     /// In the struct that the first parameter points to, at this offset.
     Inside(usize),
+    /// It has none, and has the context that it waits for at this offset.
+    Context(usize),
 }
 
-use StreamPlace::{At, Default, Inside, Unknown};
+use StreamPlace::{At, Context, Default, Inside, Unknown};
+
+#[cfg(test)]
+pub(crate) use self::declared::declared;
 
 /// Calls: CUPTI's number, the number of the second form (0 if it has none), the name, the stream, the effect.
 type Row = (u32, u32, &'static str, StreamPlace, Effect);
@@ -96,7 +104,9 @@ const fn extent_of(name: &str) -> Extent {
         b"cuMemcpyPeer" | b"cuMemcpyPeerAsync" => PEER_BYTES,
         b"cuMemcpy2D" | b"cuMemcpy2DUnaligned" | b"cuMemcpy2DAsync" => COPY_2D,
         b"cuMemcpy3D" | b"cuMemcpy3DPeer" | b"cuMemcpy3DAsync" | b"cuMemcpy3DPeerAsync" => COPY_3D,
-        b"cuMemcpyBatchAsync" => Extent::Unknown,
+        b"cuMemcpyBatchAsync" | b"cuMemcpy3DBatchAsync" | b"cuMemcpy3DWithAttributesAsync" => {
+            Extent::Unknown
+        }
         [
             b'c',
             b'u',
@@ -118,7 +128,7 @@ const fn extent_of(name: &str) -> Extent {
     }
 }
 
-const DRIVER: [Row; 38] = [
+const DRIVER: [Row; 44] = [
     (307, 442, "cuLaunchKernel", At(40), Effect::Work),
     // `CUlaunchConfig`: seven numbers of 32 bits, then the stream.
     (652, 653, "cuLaunchKernelEx", Inside(32), Effect::Work),
@@ -141,7 +151,25 @@ const DRIVER: [Row; 38] = [
     (289, 424, "cuMemcpy2DAsync", At(8), Effect::Work),
     (291, 425, "cuMemcpy3DAsync", At(8), Effect::Work),
     (321, 427, "cuMemcpy3DPeerAsync", At(8), Effect::Work),
-    (776, 777, "cuMemcpyBatchAsync", Unknown, Effect::MaybeWork),
+    (776, 777, "cuMemcpyBatchAsync", At(64), Effect::MaybeWork),
+    // Two forms each: programs that are compiled with CUDA 13 call the second.
+    (796, 797, "cuMemcpyBatchAsync", At(56), Effect::MaybeWork),
+    (778, 779, "cuMemcpy3DBatchAsync", At(32), Effect::MaybeWork),
+    (798, 799, "cuMemcpy3DBatchAsync", At(24), Effect::MaybeWork),
+    (
+        837,
+        838,
+        "cuMemcpyWithAttributesAsync",
+        At(32),
+        Effect::Work,
+    ),
+    (
+        839,
+        840,
+        "cuMemcpy3DWithAttributesAsync",
+        At(16),
+        Effect::MaybeWork,
+    ),
     (249, 411, "cuMemsetD8", Default, Effect::Work),
     (250, 412, "cuMemsetD16", Default, Effect::Work),
     (251, 413, "cuMemsetD32", Default, Effect::Work),
@@ -164,6 +192,14 @@ const DRIVER: [Row; 38] = [
     (295, 436, "cuStreamWaitEvent", At(0), Effect::Nothing),
     (121, 0, "cuEventSynchronize", Unknown, Effect::Nothing),
     (17, 0, "cuCtxSynchronize", Unknown, Effect::ContextFinished),
+    // The form of CUDA 13, which may wait for another context than the current one.
+    (
+        800,
+        0,
+        "cuCtxSynchronize",
+        Context(0),
+        Effect::ContextFinished,
+    ),
 ];
 
 /// Calls of the runtime, which call the driver inside.
@@ -294,7 +330,7 @@ impl Call {
             return None;
         }
         let stream = match self.place {
-            Unknown => return None,
+            Unknown | Context(_) => return None,
             Default => RawStream::LEGACY,
             // SAFETY: as the caller promises; the rows above say where.
             At(offset) => RawStream(unsafe { pointer_at(parameters, offset) }),
@@ -313,6 +349,22 @@ impl Call {
         } else {
             stream.canonical()
         })
+    }
+
+    /// Returns the context that a call of the driver was given to wait for; `None` for all other calls, which run in the
+    /// current one.
+    ///
+    /// # Safety
+    ///
+    /// As for [`effect`](Self::effect).
+    #[inline]
+    pub unsafe fn context(&self, parameters: *const c_void) -> Option<RawContext> {
+        let Context(offset) = self.place else {
+            return None;
+        };
+        // SAFETY: as the caller promises; the rows above say where.
+        let context = RawContext(unsafe { pointer_at(parameters, offset) });
+        (context != RawContext::NONE).then_some(context)
     }
 }
 
@@ -392,6 +444,20 @@ mod tests {
         let read = stream(fill, parameters.as_ptr().cast());
         assert_eq!(read, Some(RawStream(handle(0x90))));
         assert_eq!(stream(launch, ptr::null()), None);
+    }
+
+    #[test]
+    fn a_wait_for_another_context_says_which() {
+        let handle = ptr::without_provenance_mut::<c_void>(0x70);
+        let context = |number, given: *mut c_void| {
+            let call = find(Domain::Driver, number).expect("it is watched");
+            let parameters = [given];
+            // SAFETY: the parameters are alive and as long as those of the call.
+            unsafe { call.context(parameters.as_ptr().cast()) }
+        };
+        assert_eq!(context(800, handle), Some(RawContext(handle)));
+        assert_eq!(context(800, ptr::null_mut()), None);
+        assert_eq!(context(17, handle), None, "it has no parameter");
     }
 
     #[test]

@@ -2,12 +2,14 @@
 
 pub mod calls;
 pub mod kind;
+pub mod record;
 pub mod search;
 
 use std::ffi::{CStr, c_char, c_void};
 use std::fmt;
 use std::ptr;
 
+use crate::declare::{c_struct, constants};
 use crate::table::function_table;
 
 /// The version of CUPTI 11.8, the first one whose functions and records are known to be as they are used here.
@@ -19,14 +21,15 @@ pub const MIN_VERSION: u32 = 18;
 pub struct Code(pub u32);
 
 impl Code {
-    const OK: Self = Self(0);
-    /// `CUPTI_ERROR_OUT_OF_MEMORY`.
-    pub const OUT_OF_MEMORY: Self = Self(8);
-    /// `CUPTI_ERROR_UNKNOWN`.
-    pub const UNKNOWN: Self = Self(999);
-    /// The code of older libraries for a second subscriber: `CUPTI_ERROR_MAX_LIMIT_REACHED`.
-    const MAX_LIMIT_REACHED: Self = Self(12);
-    const MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: Self = Self(39);
+    constants! {
+        const OK: Self = CUPTI_SUCCESS(0);
+        pub const OUT_OF_MEMORY: Self = CUPTI_ERROR_OUT_OF_MEMORY(8);
+        pub const UNKNOWN: Self = CUPTI_ERROR_UNKNOWN(999);
+        /// The code of older libraries for a second subscriber.
+        const MAX_LIMIT_REACHED: Self = CUPTI_ERROR_MAX_LIMIT_REACHED(12);
+        const MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: Self =
+            CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED(39);
+    }
 
     /// Returns `true` if another tool has subscribed.
     pub fn means_taken(self) -> bool {
@@ -47,13 +50,25 @@ pub struct Refused {
     pub code: Code,
 }
 
+constants! {
+    const DRIVER_API: u32 = CUPTI_CB_DOMAIN_DRIVER_API(1);
+    const RUNTIME_API: u32 = CUPTI_CB_DOMAIN_RUNTIME_API(2);
+    /// The [`site`](CallbackData::site) of a callback when the call begins.
+    pub const CALL_BEGINS: u32 = CUPTI_API_ENTER(0);
+    /// The [`site`](CallbackData::site) of a callback when the call ends.
+    pub const CALL_ENDS: u32 = CUPTI_API_EXIT(1);
+    /// The buffers that CUPTI gets hold zeros.
+    const ZEROED_BUFFERS: u32 = CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER(5);
+}
+
 /// Which interface of CUDA a function belongs to: a `CUpti_CallbackDomain`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
 pub enum Domain {
-    /// `CUPTI_CB_DOMAIN_DRIVER_API`.
-    Driver = 1,
-    /// `CUPTI_CB_DOMAIN_RUNTIME_API`.
-    Runtime = 2,
+    /// The driver.
+    Driver = DRIVER_API,
+    /// The runtime.
+    Runtime = RUNTIME_API,
 }
 
 /// A subscriber of callbacks; CUPTI has one at a time.
@@ -61,24 +76,25 @@ pub enum Domain {
 #[repr(transparent)]
 pub struct Subscriber(*mut c_void);
 
-/// The data that CUPTI passes to the callback: a `CUpti_CallbackData`, up to the last field that is read.
-#[derive(Debug)]
-#[repr(C)]
-pub struct CallbackData {
-    /// 0 when the call begins, 1 when it ends.
-    pub site: u32,
-    function_name: *const c_char,
-    /// The parameters of the call, in one struct.
-    pub parameters: *const c_void,
-    /// The call's result, if it has ended.
-    pub result: *const u32,
-    symbol_name: *const c_char,
-    /// The context that the call runs in.
-    pub context: *mut c_void,
-    context_number: u32,
-    correlation_data: *mut u64,
-    /// The number of the call, which the records of its work have too.
-    pub correlation: u32,
+c_struct! {
+    /// The data that CUPTI passes to the callback.
+    #[derive(Debug)]
+    pub struct CallbackData = CUpti_CallbackData {
+        /// [`CALL_BEGINS`] or [`CALL_ENDS`].
+        pub site = callbackSite: u32,
+        function_name = functionName: *const c_char,
+        /// The parameters of the call, in one struct.
+        pub parameters = functionParams: *const c_void,
+        /// The call's result, if it has ended.
+        pub result = functionReturnValue: *const u32,
+        symbol_name = symbolName: *const c_char,
+        /// The context that the call runs in.
+        pub context = context: *mut c_void,
+        context_number = contextUid: u32,
+        correlation_data = correlationData: *mut u64,
+        /// The number of the call, which the records of its work have too.
+        pub correlation = correlationId: u32,
+    }
 }
 
 /// Called at both ends of a call of CUDA, with the domain and the number of its function: a `CUpti_CallbackFunc`.
@@ -90,13 +106,15 @@ pub type Completed = unsafe extern "C" fn(*mut c_void, u32, *mut u8, usize, usiz
 /// Returns the time in nanoseconds: a `CUpti_TimestampCallbackFunc`.
 pub type Timestamp = extern "C" fn() -> u64;
 
-/// The parameters of `cuptiSubscribe_v2`: a `CUpti_SubscriberParams` of CUPTI 13.0.
-#[repr(C)]
-struct SubscriberParameters {
-    size: usize,
-    name: *const c_char,
-    other_name: *mut c_char,
-    other_name_size: usize,
+c_struct! {
+    /// The parameters of `cuptiSubscribe_v2`: those of CUPTI 13.0. Later ones have more fields, and take a shorter structure
+    /// by the size that it states.
+    struct SubscriberParameters = CUpti_SubscriberParams {
+        size = structSize: usize,
+        name = subscriberName: *const c_char,
+        other_name = oldSubscriberName: *mut c_char,
+        other_name_size = oldSubscriberSize: usize,
+    }
 }
 
 function_table! {
@@ -111,7 +129,7 @@ function_table! {
         enable = cuptiActivityEnable: fn(u32);
         disable = cuptiActivityDisable: fn(u32);
         flush = cuptiActivityFlushAll: fn(u32);
-        next = cuptiActivityGetNextRecord: fn(*mut u8, usize, *mut *mut u8);
+        next = cuptiActivityGetNextRecord: fn(*mut u8, usize, *mut *mut c_void);
         dropped = cuptiActivityGetNumDroppedRecords: fn(*mut c_void, u32, *mut usize);
     }
     optional {
@@ -311,13 +329,11 @@ impl Cupti {
 
     /// Tells CUPTI that the buffers that it gets hold zeros, so that it does not clear them on the launching thread.
     pub fn buffers_are_zeroed(&self) {
-        /// `CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER`
-        const ZEROED: u32 = 5;
         if let Some(set) = self.table.set_attribute {
             let (mut size, mut value) = (1, 1_u8);
             // SAFETY: the attribute is one byte, and both outlive the call. A library that does not know it answers with
             // an error, and clears the buffers.
-            let _ = unsafe { set(ZEROED, &raw mut size, (&raw mut value).cast()) };
+            let _ = unsafe { set(ZEROED_BUFFERS, &raw mut size, (&raw mut value).cast()) };
         }
     }
 
@@ -358,15 +374,34 @@ impl Cupti {
     ///
     /// CUPTI must have given the buffer back with this number of valid bytes, and `record` must come from it.
     pub unsafe fn next(&self, buffer: *mut u8, valid: usize, record: *mut u8) -> *mut u8 {
-        let mut next = record;
+        let mut next = record.cast();
         // SAFETY: as the caller promises; writes one pointer, which outlives the call.
         let code = unsafe { (self.table.next)(buffer, valid, &raw mut next) };
         if code == Code::OK {
-            next
+            next.cast()
         } else {
             ptr::null_mut()
         }
     }
+}
+
+/// Returns the functions, structures and constants as they are declared here.
+#[cfg(test)]
+pub(crate) fn declared() -> Vec<header_check::Item> {
+    use header_check::Item;
+
+    let mut items = vec![
+        Item::function_type::<Callback>("CUpti_CallbackFunc"),
+        Item::function_type::<Requested>("CUpti_BuffersCallbackRequestFunc"),
+        Item::function_type::<Completed>("CUpti_BuffersCallbackCompleteFunc"),
+        Item::function_type::<Timestamp>("CUpti_TimestampCallbackFunc"),
+    ];
+    items.extend(Table::declared());
+    items.extend(CallbackData::declared());
+    items.extend(SubscriberParameters::declared());
+    items.extend(Code::constants());
+    items.extend(constants());
+    items
 }
 
 fn check(call: &'static str, code: Code) -> Result<(), Refused> {

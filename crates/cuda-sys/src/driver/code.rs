@@ -1,5 +1,7 @@
 //! Result codes of the driver. They are plain integers, since a newer driver may return codes that are unknown here.
 
+use crate::declare::constants;
+
 /// The result code of a driver call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
@@ -28,16 +30,15 @@ pub enum Fault {
 }
 
 impl Code {
-    /// `CUDA_SUCCESS`.
-    pub const SUCCESS: Self = Self(0);
-    /// `CUDA_ERROR_NO_DEVICE`.
-    pub const NO_DEVICE: Self = Self(100);
-    /// `CUDA_ERROR_INVALID_CONTEXT`: the call needs a current context, or the current one is not valid.
-    pub const INVALID_CONTEXT: Self = Self(201);
-    /// `CUDA_ERROR_NOT_SUPPORTED`.
-    pub const NOT_SUPPORTED: Self = Self(801);
-    /// `CUDA_ERROR_CAPTURED_EVENT`: the event was last recorded in a stream that captures.
-    pub const CAPTURED_EVENT: Self = Self(907);
+    constants! {
+        pub const SUCCESS: Self = CUDA_SUCCESS(0);
+        pub const NO_DEVICE: Self = CUDA_ERROR_NO_DEVICE(100);
+        /// The call needs a current context, or the current one is not valid.
+        pub const INVALID_CONTEXT: Self = CUDA_ERROR_INVALID_CONTEXT(201);
+        pub const NOT_SUPPORTED: Self = CUDA_ERROR_NOT_SUPPORTED(801);
+        /// The event was last recorded in a stream that captures.
+        pub const CAPTURED_EVENT: Self = CUDA_ERROR_CAPTURED_EVENT(907);
+    }
 
     /// Returns `true` if the call succeeded.
     #[inline]
@@ -64,28 +65,82 @@ impl Code {
     pub fn ok_of(self, call: &'static str) -> Result<(), Failed> {
         self.ok().map_err(|code| Failed { call, code })
     }
+}
 
-    /// Returns the meaning of an error code, after the comments of `CUresult` in `cuda.h`. An unknown code counts as
-    /// [`Fault::Refused`]: if there is more to it, the next call will fail as well.
-    pub fn fault(self) -> Fault {
-        match self.0 {
-            600 => Fault::NotReady,
-            900..=908 => Fault::Capture,
-            3 | 4 => Fault::NoDriver,
-            // Invalid context, context destroyed.
-            201 | 709 => Fault::ContextGone,
-            400 => Fault::InvalidHandle,
-            800 => Fault::NotPermitted,
-            // Uncorrectable errors of memory and links, illegal addresses, traps, assertions, time-outs and failed
-            // launches; a device that is lost or must be reset; an MPS client that its server has terminated, and a
-            // failed external device, after both of which only another process can use CUDA; and "unknown", which the
-            // driver returns for no single call. The other MPS codes (805 to 809) concern a connection or one request
-            // on it, not the contexts that exist.
-            46 | 101 | 214 | 220 | 226 | 700 | 702 | 710 | 714..=719 | 721 | 810 | 911 | 999 => {
-                Fault::Sticky
+/// Declares what error codes mean.
+macro_rules! faults {
+    ($($fault:ident { $($name:ident = $code:literal,)* })*) => {
+        impl Code {
+            /// Returns the meaning of an error code, after the comments of `CUresult` in `cuda.h`. An unknown code counts
+            /// as [`Fault::Refused`]: if there is more to it, the next call will fail as well.
+            #[allow(clippy::manual_range_patterns, reason = "each code has a name")]
+            pub fn fault(self) -> Fault {
+                match self.0 {
+                    $($($code)|* => Fault::$fault,)*
+                    _ => Fault::Refused,
+                }
             }
-            _ => Fault::Refused,
+
+            /// Returns the codes as they are declared here.
+            #[cfg(test)]
+            pub(crate) fn faults() -> Vec<header_check::Item> {
+                vec![$($(header_check::Item::constant(stringify!($name), &$code),)*)*]
+            }
         }
+    };
+}
+
+faults! {
+    NotReady {
+        CUDA_ERROR_NOT_READY = 600,
+    }
+    Capture {
+        CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
+        CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
+        CUDA_ERROR_STREAM_CAPTURE_MERGE = 902,
+        CUDA_ERROR_STREAM_CAPTURE_UNMATCHED = 903,
+        CUDA_ERROR_STREAM_CAPTURE_UNJOINED = 904,
+        CUDA_ERROR_STREAM_CAPTURE_ISOLATION = 905,
+        CUDA_ERROR_STREAM_CAPTURE_IMPLICIT = 906,
+        CUDA_ERROR_CAPTURED_EVENT = 907,
+        CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD = 908,
+    }
+    NoDriver {
+        CUDA_ERROR_NOT_INITIALIZED = 3,
+        CUDA_ERROR_DEINITIALIZED = 4,
+    }
+    ContextGone {
+        CUDA_ERROR_INVALID_CONTEXT = 201,
+        CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
+    }
+    InvalidHandle {
+        CUDA_ERROR_INVALID_HANDLE = 400,
+    }
+    NotPermitted {
+        CUDA_ERROR_NOT_PERMITTED = 800,
+    }
+    Sticky {
+        CUDA_ERROR_DEVICE_UNAVAILABLE = 46,
+        CUDA_ERROR_INVALID_DEVICE = 101,
+        CUDA_ERROR_ECC_UNCORRECTABLE = 214,
+        CUDA_ERROR_NVLINK_UNCORRECTABLE = 220,
+        CUDA_ERROR_CONTAINED = 226,
+        CUDA_ERROR_ILLEGAL_ADDRESS = 700,
+        CUDA_ERROR_LAUNCH_TIMEOUT = 702,
+        CUDA_ERROR_ASSERT = 710,
+        CUDA_ERROR_HARDWARE_STACK_ERROR = 714,
+        CUDA_ERROR_ILLEGAL_INSTRUCTION = 715,
+        CUDA_ERROR_MISALIGNED_ADDRESS = 716,
+        CUDA_ERROR_INVALID_ADDRESS_SPACE = 717,
+        CUDA_ERROR_INVALID_PC = 718,
+        CUDA_ERROR_LAUNCH_FAILED = 719,
+        CUDA_ERROR_TENSOR_MEMORY_LEAK = 721,
+        // After these two, only another process can use CUDA. The other codes of MPS (805 to 809) concern a connection or
+        // one request on it, not the contexts that exist.
+        CUDA_ERROR_MPS_CLIENT_TERMINATED = 810,
+        CUDA_ERROR_EXTERNAL_DEVICE = 911,
+        // The driver returns it for no single call.
+        CUDA_ERROR_UNKNOWN = 999,
     }
 }
 

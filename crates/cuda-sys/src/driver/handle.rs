@@ -3,6 +3,8 @@
 use std::ffi::{c_uint, c_void};
 use std::ptr;
 
+use crate::declare::constants;
+
 /// A handle of an event: a `CUevent` of `cuda.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
@@ -72,10 +74,12 @@ impl RawStream {
 pub struct CaptureStatus(pub c_uint);
 
 impl CaptureStatus {
-    /// The stream does not capture.
-    pub const NONE: Self = Self(0);
-    /// The stream captures. Any other value is a capture that has been invalidated.
-    pub const ACTIVE: Self = Self(1);
+    constants! {
+        /// The stream does not capture.
+        pub const NONE: Self = CU_STREAM_CAPTURE_STATUS_NONE(0);
+        /// The stream captures. Any other value is a capture that has been invalidated.
+        pub const ACTIVE: Self = CU_STREAM_CAPTURE_STATUS_ACTIVE(1);
+    }
 }
 
 /// How a thread takes part in captures: a `CUstreamCaptureMode` of `cuda.h`.
@@ -83,6 +87,8 @@ impl CaptureStatus {
 pub struct CaptureMode(pub c_uint);
 
 impl CaptureMode {
-    /// The thread's calls neither fail because of captures on other threads nor invalidate them.
-    pub const RELAXED: Self = Self(2);
+    constants! {
+        /// The thread's calls neither fail because of captures on other threads nor invalidate them.
+        pub const RELAXED: Self = CU_STREAM_CAPTURE_MODE_RELAXED(2);
+    }
 }

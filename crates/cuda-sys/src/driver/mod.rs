@@ -17,6 +17,7 @@ pub use self::code::{Code, Failed, Fault};
 pub use self::device::DeviceProperties;
 pub use self::handle::{CaptureMode, CaptureStatus, Event, RawContext, RawStream};
 pub use self::table::Table;
+use crate::declare::constants;
 #[cfg(all(feature = "load", not(target_family = "wasm")))]
 use crate::library::{Library, OpenError};
 
@@ -78,13 +79,24 @@ fn written_uuid(bytes: [u8; 16]) -> String {
     format!("GPU-{}", groups.join("-"))
 }
 
+constants! {
+    /// The flag of a stream that does not wait for the default stream.
+    pub const STREAM_NON_BLOCKING: c_uint = CU_STREAM_NON_BLOCKING(1);
+    /// The flags of an event that has a time.
+    pub const EVENT_DEFAULT: c_uint = CU_EVENT_DEFAULT(0);
+    /// The flag with which an event is recorded in a graph for those outside of it.
+    pub const RECORD_EXTERNAL: c_uint = CU_EVENT_RECORD_EXTERNAL(1);
+}
+
 /// A counter of a memory pool, in bytes: a `CUmemPool_attribute` of `cuda.h`.
-#[derive(Clone, Copy, Debug)]
-pub enum PoolCounter {
-    /// `CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`.
-    Reserved = 5,
-    /// `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`.
-    Used = 7,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolCounter(c_uint);
+
+impl PoolCounter {
+    constants! {
+        pub const RESERVED: Self = CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT(5);
+        pub const USED: Self = CU_MEMPOOL_ATTR_USED_MEM_CURRENT(7);
+    }
 }
 
 impl Driver {
@@ -252,7 +264,7 @@ impl Driver {
         let mut bytes = 0_u64;
         // SAFETY: the driver has just named the pool, which lives as long as its device. Both counters have 64 bits
         // (`cuda.h`, `CUmemPool_attribute`), as `bytes` has.
-        unsafe { (self.table.pool_attribute?)(pool, counter as c_uint, (&raw mut bytes).cast()) }
+        unsafe { (self.table.pool_attribute?)(pool, counter.0, (&raw mut bytes).cast()) }
             .ok()
             .ok()?;
         Some(bytes)

@@ -42,7 +42,7 @@ function_table! {
         /// From driver 535 on.
         context_id = cuCtxGetId: fn(RawContext, *mut u64);
         capture_info = cuStreamGetCaptureInfo: fn(RawStream, *mut c_uint, *mut u64);
-        device_attribute = cuDeviceGetAttribute: fn(*mut c_int, c_int, c_int);
+        device_attribute = cuDeviceGetAttribute: fn(*mut c_int, c_uint, c_int);
         device_total = cuDeviceTotalMem_v2: fn(*mut usize, c_int);
         /// From driver 470 on.
         device_uuid_v2 = cuDeviceGetUuid_v2: fn(*mut [u8; 16], c_int);

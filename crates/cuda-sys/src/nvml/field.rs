@@ -3,37 +3,48 @@
 use std::ffi::c_ulong;
 
 use super::Code;
+use crate::declare::{c_struct, constants};
 
-/// Energy since the driver was loaded, in millijoules.
-pub const ENERGY: u32 = 83;
-/// Bytes sent over `NVLink`, in KiB.
-pub const NVLINK_SENT: u32 = 138;
-/// Bytes received over `NVLink`, in KiB.
-pub const NVLINK_RECEIVED: u32 = 139;
-/// Mean power in milliwatts.
-pub const POWER_AVERAGE: u32 = 185;
-/// Power of the moment in milliwatts.
-pub const POWER_INSTANT: u32 = 186;
-/// Bytes sent over `PCIe`.
-pub const PCIE_SENT: u32 = 197;
-/// Bytes received over `PCIe`.
-pub const PCIE_RECEIVED: u32 = 198;
+constants! {
+    /// Energy since the driver was loaded, in millijoules.
+    pub const ENERGY: u32 = NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION(83);
+    /// Bytes sent over `NVLink`, in KiB.
+    pub const NVLINK_SENT: u32 = NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX(138);
+    /// Bytes received over `NVLink`, in KiB.
+    pub const NVLINK_RECEIVED: u32 = NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX(139);
+    /// Mean power in milliwatts.
+    pub const POWER_AVERAGE: u32 = NVML_FI_DEV_POWER_AVERAGE(185);
+    /// Power of the moment in milliwatts.
+    pub const POWER_INSTANT: u32 = NVML_FI_DEV_POWER_INSTANT(186);
+    /// Bytes sent over `PCIe`.
+    pub const PCIE_SENT: u32 = NVML_FI_DEV_PCIE_COUNT_TX_BYTES(197);
+    /// Bytes received over `PCIe`.
+    pub const PCIE_RECEIVED: u32 = NVML_FI_DEV_PCIE_COUNT_RX_BYTES(198);
+    const TYPE_DOUBLE: u32 = NVML_VALUE_TYPE_DOUBLE(0);
+    const TYPE_UINT: u32 = NVML_VALUE_TYPE_UNSIGNED_INT(1);
+    const TYPE_ULONG: u32 = NVML_VALUE_TYPE_UNSIGNED_LONG(2);
+    const TYPE_ULONG_LONG: u32 = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG(3);
+    const TYPE_LONG_LONG: u32 = NVML_VALUE_TYPE_SIGNED_LONG_LONG(4);
+    const TYPE_INT: u32 = NVML_VALUE_TYPE_SIGNED_INT(5);
+    const TYPE_USHORT: u32 = NVML_VALUE_TYPE_UNSIGNED_SHORT(6);
+}
 /// The scope that means all links.
 const ALL_LINKS: u32 = u32::MAX;
 
-/// `nvmlFieldValue_t`.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct FieldValue {
-    field: u32,
-    scope: u32,
-    /// Microseconds since the Unix epoch.
-    timestamp: i64,
-    latency: i64,
-    value_type: u32,
-    code: Code,
-    /// A union: the type says how many of its bytes have a meaning.
-    value: [u8; 8],
+c_struct! {
+    /// `nvmlFieldValue_t`.
+    #[derive(Clone, Copy, Debug)]
+    pub struct FieldValue = nvmlFieldValue_t {
+        field = fieldId: u32,
+        scope = scopeId: u32,
+        /// Microseconds since the Unix epoch.
+        timestamp = timestamp: i64,
+        latency = latencyUsec: i64,
+        value_type = valueType: u32,
+        code = nvmlReturn: Code,
+        /// A union: the type says how many of its bytes have a meaning.
+        value = value: [u8; 8],
+    }
 }
 
 const _: () = assert!(size_of::<FieldValue>() == 40);
@@ -100,13 +111,13 @@ impl FieldValue {
         let [a, b, c, d, ..] = self.value;
         let narrow = u32::from_ne_bytes([a, b, c, d]);
         let value = match self.value_type {
-            0 => Value::Real(f64::from_bits(wide)).finite()?,
-            1 => Value::Narrow(narrow),
-            2 if size_of::<c_ulong>() == 4 => Value::Narrow(narrow),
-            2 | 3 => Value::Wide(wide),
-            4 => Value::Wide(u64::try_from(wide.cast_signed()).ok()?),
-            5 => Value::Wide(u64::try_from(narrow.cast_signed()).ok()?),
-            6 => Value::Wide(u16::from_ne_bytes([a, b]).into()),
+            TYPE_DOUBLE => Value::Real(f64::from_bits(wide)).finite()?,
+            TYPE_UINT => Value::Narrow(narrow),
+            TYPE_ULONG if size_of::<c_ulong>() == 4 => Value::Narrow(narrow),
+            TYPE_ULONG | TYPE_ULONG_LONG => Value::Wide(wide),
+            TYPE_LONG_LONG => Value::Wide(u64::try_from(wide.cast_signed()).ok()?),
+            TYPE_INT => Value::Wide(u64::try_from(narrow.cast_signed()).ok()?),
+            TYPE_USHORT => Value::Wide(u16::from_ne_bytes([a, b]).into()),
             _ => return None,
         };
         let unix_ns = self.timestamp.checked_mul(1_000);

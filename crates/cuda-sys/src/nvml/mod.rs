@@ -2,11 +2,13 @@
 
 mod code;
 pub mod field;
+pub mod reason;
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 pub use self::code::Code;
 use self::field::FieldValue;
+use crate::declare::{c_struct, constants};
 use crate::table::function_table;
 
 /// The library's name.
@@ -16,46 +18,59 @@ pub const LIBRARY_NAME: &str = "libnvidia-ml.so.1";
 #[cfg(windows)]
 pub const LIBRARY_NAME: &str = "nvml.dll";
 
-/// For `nvmlInitWithFlags`: do not open the devices, so that a program that only looks does not keep them awake.
-pub const NO_ATTACH: c_uint = 2;
+constants! {
+    /// For `nvmlInitWithFlags`: do not open the devices, so that a program that only looks does not keep them awake.
+    pub const NO_ATTACH: c_uint = NVML_INIT_FLAG_NO_ATTACH(2);
+    /// The sensor of the chip.
+    pub const CHIP_SENSOR: c_uint = NVML_TEMPERATURE_GPU(0);
+    /// The clock of the multiprocessors.
+    pub const SM_CLOCK: c_uint = NVML_CLOCK_SM(1);
+    /// The clock of the memory.
+    pub const MEMORY_CLOCK: c_uint = NVML_CLOCK_MEM(2);
+    /// The length of a UUID, with the terminating zero. Names are no longer.
+    pub const TEXT_LENGTH: usize = NVML_DEVICE_UUID_V2_BUFFER_SIZE(96);
+}
 
 /// A handle of a device, valid until the process ends: NVML is never shut down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Handle(pub *mut c_void);
 
-/// `nvmlUtilization_t`: percents of the last sampling period.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub struct Utilization {
-    /// In which a kernel ran.
-    pub gpu: c_uint,
-    /// In which the device read or wrote memory.
-    pub memory: c_uint,
+c_struct! {
+    /// `nvmlUtilization_t`: percents of the last sampling period.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct Utilization = nvmlUtilization_t {
+        /// In which a kernel ran.
+        pub gpu = gpu: c_uint,
+        /// In which the device read or wrote memory.
+        pub memory = memory: c_uint,
+    }
 }
 
-/// `nvmlMemory_t`: bytes.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub struct Memory {
-    /// All memory.
-    pub total: u64,
-    /// What is free.
-    pub free: u64,
-    /// What is in use.
-    pub used: u64,
+c_struct! {
+    /// `nvmlMemory_t`: bytes.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct Memory = nvmlMemory_t {
+        /// All memory.
+        pub total = total: u64,
+        /// What is free.
+        pub free = free: u64,
+        /// What is in use.
+        pub used = used: u64,
+    }
 }
 
-/// `nvmlTemperature_v1_t`.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct Temperature {
-    /// The size of the structure in the lower 24 bits, and 1 above.
-    pub version: c_uint,
-    /// The sensor: 0 is that of the chip.
-    pub sensor: c_uint,
-    /// The temperature in degrees Celsius.
-    pub celsius: c_int,
+c_struct! {
+    /// `nvmlTemperature_v1_t`.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Temperature = nvmlTemperature_v1_t {
+        /// The size of the structure in the lower 24 bits, and 1 above.
+        pub version = version: c_uint,
+        /// The sensor: see [`CHIP_SENSOR`].
+        pub sensor = sensorType: c_uint,
+        /// The temperature in degrees Celsius.
+        pub celsius = temperature: c_int,
+    }
 }
 
 function_table! {

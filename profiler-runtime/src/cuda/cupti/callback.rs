@@ -12,7 +12,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use profiler_cuda_sys::cupti::calls::{self, Call, Effect};
-use profiler_cuda_sys::cupti::{CallbackData, Domain};
+use profiler_cuda_sys::cupti::{CALL_BEGINS, CallbackData, Domain};
 use profiler_cuda_sys::driver::{CaptureStatus, Driver};
 use profiler_host::diagnostics::user_code;
 use profiler_host::process::{fork, thread};
@@ -117,7 +117,7 @@ fn note(domain: Domain, number: u32, data: &CallbackData) {
     let Some(_busy) = ReentrancyGuard::try_enter() else {
         return;
     };
-    if data.site == 0 {
+    if data.site == CALL_BEGINS {
         begin(domain, number, data);
     } else {
         end(data);
@@ -168,8 +168,14 @@ impl OpenCall {
     /// Begins a call of the driver: the outermost one, or one inside.
     fn enter_driver(&mut self, call: Call, data: &CallbackData) {
         // SAFETY: the parameters are those of this call, which has just begun.
-        let (effect, stream) =
-            unsafe { (call.effect(data.parameters), call.stream(data.parameters)) };
+        let (effect, stream, context) = unsafe {
+            let parameters = data.parameters;
+            (
+                call.effect(parameters),
+                call.stream(parameters),
+                call.context(parameters),
+            )
+        };
         let is_work = effect.is_work();
         if let Some(stream) = stream.filter(|_| call.is_work()) {
             self.is_captured |= is_capturing(library::driver(), stream);
@@ -182,7 +188,7 @@ impl OpenCall {
         // A call of the runtime that copies may wait too. The first call of the driver that launches tells the stream.
         let is_first = is_work && self.launched == 0;
         if is_first || !(is_work || launch.effect.is_work()) {
-            launch.context = data.context.addr();
+            launch.context = context.map_or(data.context, |context| context.0).addr();
             launch.stream = stream;
             if stream.is_some_and(RawStream::is_per_thread) {
                 launch.gpu_thread = state::known_number();

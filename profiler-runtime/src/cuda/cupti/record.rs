@@ -1,18 +1,15 @@
 //! Reads CUPTI's activity records.
 //!
-//! Each version of CUPTI has longer records, and none has moved a field. So the fields below stand where the first
-//! version of each record has them, and [`Cupti::next`](profiler_cuda_sys::cupti::Cupti::next) steps from record to
-//! record, since only the library knows how long its records are.
+//! Only fields are read that the first supported release of CUPTI has, and
+//! [`Cupti::next`](profiler_cuda_sys::cupti::Cupti::next) steps from record to record.
 
 use profiler_cuda_sys::cupti::kind;
+use profiler_cuda_sys::cupti::record::{self, Field, copy, fill, kernel, peer_copy, wait};
 use profiler_report::{
     GpuWork, GpuWorkKind, KernelLaunch, MemoryCopy, MemoryFill, MemoryKind, WaitKind,
 };
 
 use super::activity::{NO_NAME, WorkActivity};
-
-/// The place of a kernel's name in its record.
-const KERNEL_NAME: usize = 104;
 
 /// A record in a buffer that CUPTI has completed.
 #[derive(Clone, Copy, Debug)]
@@ -27,15 +24,15 @@ impl Record {
         Self(record)
     }
 
-    /// Reads a field. `T` must be an integer.
-    fn read<T: Copy>(self, offset: usize) -> T {
-        // SAFETY: all callers read inside the first version of a record of its kind, which the caller of `new` promises
-        // to be there. Integers have no invalid values.
-        unsafe { self.0.add(offset).cast::<T>().read_unaligned() }
+    /// Reads a field.
+    fn read<T: Copy>(self, field: Field<T>) -> T {
+        // SAFETY: all callers read fields of the record's kind, which are inside its first version. The caller of `new`
+        // promises that one to be there. Fields are integers, which have no invalid values.
+        unsafe { self.0.add(field.offset()).cast::<T>().read_unaligned() }
     }
 
     pub(super) fn kind(self) -> u32 {
-        self.read(0)
+        self.read(record::KIND)
     }
 
     fn is_kernel(self) -> bool {
@@ -44,7 +41,7 @@ impl Record {
 
     /// Returns the address of a kernel's name; `None` for other records.
     pub(super) fn name(self) -> Option<usize> {
-        self.is_kernel().then(|| self.read(KERNEL_NAME))
+        self.is_kernel().then(|| self.read(kernel::NAME))
     }
 
     /// Replaces the address of a kernel's name by its number.
@@ -53,9 +50,9 @@ impl Record {
             // SAFETY: as in `read`; CUPTI has given the buffer back, so that no other thread reads the record.
             unsafe {
                 self.0
-                    .add(KERNEL_NAME)
-                    .cast::<u64>()
-                    .write_unaligned(number.into());
+                    .add(kernel::NAME.offset())
+                    .cast::<usize>()
+                    .write_unaligned(number as usize);
             }
         }
     }
@@ -64,8 +61,8 @@ impl Record {
     pub(super) fn activity(self) -> Option<WorkActivity> {
         let (start, end, name, details) = match self.kind() {
             kind::CONCURRENT_KERNEL | kind::KERNEL => self.kernel(),
-            kind::MEMCPY => self.copy(44, 64, None),
-            kind::MEMCPY_PEER => self.copy(60, 72, Some(self.read(52))),
+            kind::MEMCPY => self.copy(None),
+            kind::MEMCPY_PEER => self.copy(Some(self.read(peer_copy::TO_DEVICE))),
             kind::MEMSET => self.fill(),
             kind::SYNCHRONIZATION => self.wait()?,
             _ => return None,
@@ -79,88 +76,99 @@ impl Record {
     }
 
     fn kernel(self) -> (u64, u64, u32, GpuWork) {
-        let kernel = KernelLaunch {
-            grid: [52, 56, 60].map(|place| self.read(place)),
-            block: [64, 68, 72].map(|place| self.read(place)),
-            registers: self.read::<u16>(6).into(),
-            static_shared_bytes: self.read(76),
-            dynamic_shared_bytes: self.read(80),
+        let size = |field: Field<i32>| self.read(field).cast_unsigned();
+        let launch = KernelLaunch {
+            grid: [kernel::GRID_X, kernel::GRID_Y, kernel::GRID_Z].map(size),
+            block: [kernel::BLOCK_X, kernel::BLOCK_Y, kernel::BLOCK_Z].map(size),
+            registers: self.read(kernel::REGISTERS).into(),
+            static_shared_bytes: size(kernel::STATIC_SHARED_BYTES),
+            dynamic_shared_bytes: size(kernel::DYNAMIC_SHARED_BYTES),
             non_exhaustive: (),
         };
         let work = GpuWork {
-            kind: GpuWorkKind::Kernel(kernel),
-            device: self.read(40),
-            context: self.read(44),
-            stream: self.read(48),
-            correlation: self.read(92),
-            graph_node: self.graph_node(156, 144),
+            kind: GpuWorkKind::Kernel(launch),
+            device: self.read(kernel::DEVICE),
+            context: self.read(kernel::CONTEXT),
+            stream: self.read(kernel::STREAM),
+            correlation: self.read(kernel::CORRELATION),
+            graph_node: self.graph_node(kernel::GRAPH, kernel::GRAPH_NODE),
             non_exhaustive: (),
         };
-        let number: u64 = self.read(KERNEL_NAME);
-        let name = u32::try_from(number).unwrap_or(NO_NAME);
-        (self.read(16), self.read(24), name, work)
+        let name = u32::try_from(self.read(kernel::NAME)).unwrap_or(NO_NAME);
+        (self.read(kernel::START), self.read(kernel::END), name, work)
     }
 
-    fn copy(self, correlation: usize, node: usize, peer: Option<u32>) -> (u64, u64, u32, GpuWork) {
-        let copy = MemoryCopy {
-            bytes: self.read(8),
-            from: memory_kind(self.read::<u8>(5).into()),
-            to: memory_kind(self.read::<u8>(6).into()),
+    /// Reads a copy, to another device if `peer` names one.
+    fn copy(self, peer: Option<u32>) -> (u64, u64, u32, GpuWork) {
+        // The fields of both records are the same up to those of the two devices.
+        let (correlation, graph, node) = if peer.is_some() {
+            (
+                peer_copy::CORRELATION,
+                peer_copy::GRAPH,
+                peer_copy::GRAPH_NODE,
+            )
+        } else {
+            (copy::CORRELATION, copy::GRAPH, copy::GRAPH_NODE)
+        };
+        let copied = MemoryCopy {
+            bytes: self.read(copy::BYTES),
+            from: memory_kind(self.read(copy::FROM).into()),
+            to: memory_kind(self.read(copy::TO).into()),
             peer,
             non_exhaustive: (),
         };
         let work = GpuWork {
-            kind: GpuWorkKind::Memcpy(copy),
-            device: self.read(32),
-            context: self.read(36),
-            stream: self.read(40),
+            kind: GpuWorkKind::Memcpy(copied),
+            device: self.read(copy::DEVICE),
+            context: self.read(copy::CONTEXT),
+            stream: self.read(copy::STREAM),
             correlation: self.read(correlation),
-            graph_node: self.graph_node(node + 8, node),
+            graph_node: self.graph_node(graph, node),
             non_exhaustive: (),
         };
-        (self.read(16), self.read(24), NO_NAME, work)
+        (self.read(copy::START), self.read(copy::END), NO_NAME, work)
     }
 
     fn fill(self) -> (u64, u64, u32, GpuWork) {
-        let fill = MemoryFill {
-            bytes: self.read(8),
-            memory: memory_kind(self.read(50)),
+        let filled = MemoryFill {
+            bytes: self.read(fill::BYTES),
+            memory: memory_kind(self.read(fill::MEMORY)),
             non_exhaustive: (),
         };
         let work = GpuWork {
-            kind: GpuWorkKind::Memset(fill),
-            device: self.read(32),
-            context: self.read(36),
-            stream: self.read(40),
-            correlation: self.read(44),
-            graph_node: self.graph_node(72, 64),
+            kind: GpuWorkKind::Memset(filled),
+            device: self.read(fill::DEVICE),
+            context: self.read(fill::CONTEXT),
+            stream: self.read(fill::STREAM),
+            correlation: self.read(fill::CORRELATION),
+            graph_node: self.graph_node(fill::GRAPH, fill::GRAPH_NODE),
             non_exhaustive: (),
         };
-        (self.read(16), self.read(24), NO_NAME, work)
+        (self.read(fill::START), self.read(fill::END), NO_NAME, work)
     }
 
     fn wait(self) -> Option<(u64, u64, u32, GpuWork)> {
-        let wait = match self.read::<u32>(4) {
-            1 => WaitKind::EventSynchronize,
-            2 => WaitKind::StreamWaitEvent,
-            3 => WaitKind::StreamSynchronize,
-            4 => WaitKind::ContextSynchronize,
+        let kind = match self.read(wait::TYPE) {
+            record::WAIT_EVENT => WaitKind::EventSynchronize,
+            record::WAIT_STREAM_EVENT => WaitKind::StreamWaitEvent,
+            record::WAIT_STREAM => WaitKind::StreamSynchronize,
+            record::WAIT_CONTEXT => WaitKind::ContextSynchronize,
             _ => return None,
         };
         let work = GpuWork {
-            kind: GpuWorkKind::Synchronization(wait),
+            kind: GpuWorkKind::Synchronization(kind),
             // The record does not say; the windows take it from other records of the context.
             device: 0,
-            context: self.read(28),
-            stream: self.read(32),
-            correlation: self.read(24),
+            context: self.read(wait::CONTEXT),
+            stream: self.read(wait::STREAM),
+            correlation: self.read(wait::CORRELATION),
             graph_node: None,
             non_exhaustive: (),
         };
-        Some((self.read(8), self.read(16), NO_NAME, work))
+        Some((self.read(wait::START), self.read(wait::END), NO_NAME, work))
     }
 
-    fn graph_node(self, graph: usize, node: usize) -> Option<(u32, u64)> {
+    fn graph_node(self, graph: Field<u32>, node: Field<u64>) -> Option<(u32, u64)> {
         let (graph, node) = (self.read(graph), self.read(node));
         (graph != 0 || node != 0).then_some((graph, node))
     }
@@ -169,12 +177,11 @@ impl Record {
 /// Returns a kind of memory by CUPTI's number of it: a `CUpti_ActivityMemoryKind`.
 fn memory_kind(number: u16) -> MemoryKind {
     match number {
-        1 => MemoryKind::Pageable,
-        2 => MemoryKind::Pinned,
-        // 6 and 7 are static variables on the device, and managed ones.
-        3 | 6 => MemoryKind::Device,
-        4 => MemoryKind::Array,
-        5 | 7 => MemoryKind::Managed,
+        record::MEMORY_PAGEABLE => MemoryKind::Pageable,
+        record::MEMORY_PINNED => MemoryKind::Pinned,
+        record::MEMORY_DEVICE | record::MEMORY_DEVICE_STATIC => MemoryKind::Device,
+        record::MEMORY_ARRAY => MemoryKind::Array,
+        record::MEMORY_MANAGED | record::MEMORY_MANAGED_STATIC => MemoryKind::Managed,
         _ => MemoryKind::Unknown,
     }
 }
@@ -228,7 +235,7 @@ pub(super) mod tests {
         for (index, place) in (1_u32..).zip([52, 56, 60, 64, 68, 72]) {
             bytes.put(place, index);
         }
-        bytes.put(KERNEL_NAME, 5_u64);
+        bytes.put(kernel::NAME.offset(), 5_u64);
         let kernel = KernelLaunch {
             grid: [1, 2, 3],
             block: [4, 5, 6],
@@ -261,7 +268,7 @@ pub(super) mod tests {
     #[test]
     fn the_address_of_a_name_becomes_its_number() {
         let mut bytes = Bytes::of(kind::CONCURRENT_KERNEL);
-        bytes.put(KERNEL_NAME, 0x7fff_0000_1234_u64);
+        bytes.put(kernel::NAME.offset(), 0x7fff_0000_1234_u64);
         // SAFETY: as in `activity`.
         let record = unsafe { Record::new(bytes.0.as_mut_ptr().cast()) };
         assert_eq!(record.name(), Some(0x7fff_0000_1234));

@@ -1,10 +1,11 @@
 //! [`EventApi`] of the real driver: one driver function each.
 
-use std::ffi::{CStr, c_uint};
+use std::ffi::CStr;
 use std::ptr;
 
 use profiler_cuda_sys::driver::{
-    CaptureMode, CaptureStatus, Code, Driver, Event, Failed, RawContext,
+    CaptureMode, CaptureStatus, Code, Driver, EVENT_DEFAULT, Event, Failed, RECORD_EXTERNAL,
+    RawContext, STREAM_NON_BLOCKING,
 };
 use profiler_report::internal::RawStream;
 
@@ -88,10 +89,9 @@ impl EventApi for Driver {
     }
 
     fn create_stream(&self) -> Result<RawStream, Failed> {
-        const NON_BLOCKING: c_uint = 1;
         let mut stream = RawStream::LEGACY;
         // SAFETY: writes one pointer, which outlives the call.
-        unsafe { (self.table().stream_create)(&raw mut stream, NON_BLOCKING) }
+        unsafe { (self.table().stream_create)(&raw mut stream, STREAM_NON_BLOCKING) }
             .ok_of("cuStreamCreate")?;
         Ok(stream)
     }
@@ -123,10 +123,10 @@ impl EventApi for Driver {
     }
 
     fn create_event(&self) -> Result<Event, Failed> {
-        const DEFAULT: c_uint = 0;
         let mut event = Event(ptr::null_mut());
         // SAFETY: writes one pointer, which outlives the call.
-        unsafe { (self.table().event_create)(&raw mut event, DEFAULT) }.ok_of("cuEventCreate")?;
+        unsafe { (self.table().event_create)(&raw mut event, EVENT_DEFAULT) }
+            .ok_of("cuEventCreate")?;
         Ok(event)
     }
 
@@ -142,14 +142,13 @@ impl EventApi for Driver {
     }
 
     fn record_external(&self, event: Event, stream: RawStream) -> Result<(), Failed> {
-        const EXTERNAL: c_uint = 1;
         const CALL: &str = "cuEventRecordWithFlags";
         let record = self.table().record_with_flags.ok_or(Failed {
             call: CALL,
             code: Code::NOT_SUPPORTED,
         })?;
         // SAFETY: as for `record`.
-        unsafe { record(event, stream, EXTERNAL) }.ok_of(CALL)
+        unsafe { record(event, stream, RECORD_EXTERNAL) }.ok_of(CALL)
     }
 
     fn query(&self, event: Event) -> Code {

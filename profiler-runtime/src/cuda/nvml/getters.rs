@@ -3,19 +3,16 @@
 use std::ffi::{CStr, c_int, c_uint};
 
 use profiler_cuda_sys::nvml::field::{FieldValue, Reading};
-use profiler_cuda_sys::nvml::{Code, Handle, Memory, Table, Temperature, Utilization};
+use profiler_cuda_sys::nvml::{
+    CHIP_SENSOR, Code, Handle, Memory, TEXT_LENGTH, Table, Temperature, Utilization,
+};
 use profiler_report::ThrottleReasons;
-
-/// The length of names and UUIDs, with the terminating zero.
-const TEXT: usize = 96;
-/// The sensor of the chip.
-const GPU_SENSOR: c_uint = 0;
 
 pub(super) fn text(
     get: impl FnOnce(*mut std::ffi::c_char, c_uint) -> Code,
 ) -> Result<String, Code> {
-    let mut buffer = [0_u8; TEXT];
-    let length = c_uint::try_from(TEXT).unwrap_or(0);
+    let mut buffer = [0_u8; TEXT_LENGTH];
+    let length = c_uint::try_from(TEXT_LENGTH).unwrap_or(0);
     get(buffer.as_mut_ptr().cast(), length).ok()?;
     let text = CStr::from_bytes_until_nul(&buffer).unwrap_or_default();
     Ok(text.to_string_lossy().into_owned())
@@ -51,14 +48,14 @@ pub(super) fn temperature(table: &Table, handle: Handle) -> Result<Option<f64>, 
     if let Some(get) = table.temperature {
         let mut celsius = 0;
         // SAFETY: writes one integer, which outlives the call.
-        unsafe { get(handle, GPU_SENSOR, &raw mut celsius) }.ok()?;
+        unsafe { get(handle, CHIP_SENSOR, &raw mut celsius) }.ok()?;
         return Ok(Some(celsius.into()));
     }
     let get = table.temperature_v.ok_or(Code::NOT_SUPPORTED)?;
     let size = c_uint::try_from(size_of::<Temperature>()).unwrap_or(0);
     let mut temperature = Temperature {
         version: size | 1 << 24,
-        sensor: GPU_SENSOR,
+        sensor: CHIP_SENSOR,
         celsius: 0,
     };
     // SAFETY: reads and writes one structure, which outlives the call and says its size.
@@ -85,4 +82,38 @@ pub(super) fn fields<const N: usize>(
     // SAFETY: reads and writes `count` structures of the layout that NVML documents.
     unsafe { get(handle, count, values.as_mut_ptr()) }.ok()?;
     Ok(Some(values.map(|value| value.reading())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ThrottleReasons;
+    use profiler_cuda_sys::nvml::reason;
+
+    #[test]
+    fn reasons_have_the_bits_of_nvml() {
+        let expected = [
+            (ThrottleReasons::IDLE, reason::IDLE),
+            (
+                ThrottleReasons::APPLICATION_CLOCKS,
+                reason::APPLICATION_CLOCKS,
+            ),
+            (ThrottleReasons::POWER_CAP, reason::POWER_CAP),
+            (
+                ThrottleReasons::HARDWARE_SLOWDOWN,
+                reason::HARDWARE_SLOWDOWN,
+            ),
+            (ThrottleReasons::SYNC_BOOST, reason::SYNC_BOOST),
+            (ThrottleReasons::SOFTWARE_THERMAL, reason::SOFTWARE_THERMAL),
+            (ThrottleReasons::HARDWARE_THERMAL, reason::HARDWARE_THERMAL),
+            (ThrottleReasons::POWER_BRAKE, reason::POWER_BRAKE),
+            (ThrottleReasons::DISPLAY_CLOCKS, reason::DISPLAY_CLOCKS),
+        ];
+        assert_eq!(
+            expected.map(|(reason, _)| reason),
+            ThrottleReasons::NAMED.map(|(reason, _)| reason)
+        );
+        for (reason, bits) in expected {
+            assert_eq!(reason.bits(), bits, "{reason:?}");
+        }
+    }
 }

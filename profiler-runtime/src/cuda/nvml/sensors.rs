@@ -5,7 +5,7 @@ use std::ptr;
 use std::time::Duration;
 
 use profiler_cuda_sys::nvml::field::{self, Reading, Value};
-use profiler_cuda_sys::nvml::{Code, Handle, Table};
+use profiler_cuda_sys::nvml::{Code, Handle, MEMORY_CLOCK, SM_CLOCK, Table};
 use profiler_host::process::platform::Instant;
 use profiler_report::{GpuDevice, GpuQuantity, GpuReadings, ThrottleReasons};
 
@@ -16,9 +16,6 @@ use super::getters::{fields, memory, number, reasons, temperature, text, utiliza
 const SLOW: Duration = Duration::from_millis(1);
 /// A call that was slow this many times in a row is left out from then on.
 const MAX_SLOW: u32 = 2;
-
-const SM_CLOCK: c_uint = 1;
-const MEMORY_CLOCK: c_uint = 2;
 
 /// A device and the state of its calls.
 #[derive(Debug)]

@@ -24,6 +24,15 @@ macro_rules! codes {
                 _ => None,
             }
         }
+
+        /// Returns the codes as they are declared here.
+        #[cfg(test)]
+        pub(crate) fn declared() -> Vec<header_check::Item> {
+            vec![$(header_check::Item::constant(
+                concat!("CUDA_", codes!(@prefix $name), stringify!($name)),
+                &$code,
+            )),*]
+        }
     };
     (@prefix SUCCESS) => { "" };
     (@prefix $name:ident) => { "ERROR_" };

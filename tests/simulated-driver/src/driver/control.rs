@@ -12,7 +12,7 @@ use crate::report::{Objects, Report};
 /// truncated to `room` bytes including the terminating zero.
 // SAFETY: no other library exports a name that begins with `simulated_driver_`.
 #[unsafe(no_mangle)]
-extern "C" fn simulated_driver_run(text: Text, error: Out<u8>, room: c_int) -> usize {
+extern "C" fn simulated_driver_run(text: Text, error: Out<c_char>, room: c_int) -> usize {
     script::run_environment();
     let done = match text.get() {
         Ok(text) => script::run(text),
@@ -76,7 +76,7 @@ extern "C" fn simulated_driver_thread() -> u64 {
 /// `text` if `room` suffices.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
-extern "C" fn simulated_driver_report(text: Out<u8>, room: c_int) -> usize {
+extern "C" fn simulated_driver_report(text: Out<c_char>, room: c_int) -> usize {
     let report = json();
     // A caller that passes no buffer only wants the length.
     let _ = text.set_text(&report, room);

@@ -243,6 +243,14 @@ macro_rules! entry_points {
 
         /// The entry points declared here.
         pub(crate) static TABLE: &[&$crate::driver::entry::EntryPoint] = &[$(&entries::$name),*];
+
+        /// Returns the functions as they are declared here.
+        #[cfg(test)]
+        pub(crate) fn declared() -> Vec<header_check::Item> {
+            vec![$(header_check::Item::function::<extern "C" fn($($type),*) -> $crate::driver::code::Code>(
+                stringify!($name),
+            )),*]
+        }
     };
 }
 pub(crate) use entry_points;

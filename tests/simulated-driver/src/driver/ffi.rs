@@ -35,7 +35,7 @@ impl<T> Out<T> {
     }
 }
 
-impl Out<u8> {
+impl Out<c_char> {
     /// Writes `text`, truncated to `length` bytes including the terminating zero.
     pub(crate) fn set_text(&self, text: &str, length: i32) -> CudaResult {
         let length = usize::try_from(length).map_err(|_| INVALID_VALUE)?;
@@ -46,7 +46,8 @@ impl Out<u8> {
         // SAFETY: the caller guarantees `length` writable bytes, and at most `text.len() + 1` are
         // written. `text` is memory of this crate, so the ranges do not overlap.
         unsafe {
-            self.0.copy_from_nonoverlapping(text.as_ptr(), text.len());
+            self.0
+                .copy_from_nonoverlapping(text.as_ptr().cast(), text.len());
             self.0.add(text.len()).write(0);
         }
         Ok(())
@@ -273,4 +274,89 @@ pub(crate) fn word(arguments: usize, offset: usize) -> usize {
     let mut word = [0; size_of::<usize>()];
     copy(word.as_mut_ptr() as usize, arguments + offset, word.len());
     usize::from_ne_bytes(word)
+}
+
+/// Lists a structure with its fields and their names in the header, for the comparison with it.
+macro_rules! compared {
+    ($name:ident = $record:ident { $($field:ident = $($theirs:ident).+,)* }) => {
+        #[cfg(test)]
+        impl $name {
+            pub(crate) fn declared() -> Vec<header_check::Item> {
+                let record = stringify!($record);
+                vec![
+                    header_check::Item::size(record, size_of::<Self>()),
+                    $(header_check::Item::field_of(
+                        record,
+                        stringify!($($theirs).+),
+                        std::mem::offset_of!(Self, $field),
+                        |of: &Self| &of.$field,
+                    ),)*
+                ]
+            }
+        }
+
+        #[cfg(test)]
+        impl header_check::Shape for $name {
+            fn shape() -> String {
+                format!("s{}", size_of::<Self>())
+            }
+        }
+    };
+}
+pub(crate) use compared;
+
+compared! {
+    CallbackData = CUpti_CallbackData {
+        site = callbackSite,
+        function_name = functionName,
+        arguments = functionParams,
+        return_value = functionReturnValue,
+        symbol_name = symbolName,
+        context = context,
+        context_id = contextUid,
+        correlation_data = correlationData,
+        correlation = correlationId,
+    }
+}
+
+/// The arguments as C sees them, for the comparison with NVIDIA's headers.
+#[cfg(test)]
+mod shapes {
+    use header_check::Shape;
+
+    use super::{Array, Image, In, InOut, Out, Parameters, Text};
+    use std::ffi::c_char;
+
+    macro_rules! pointers {
+        ($($name:ident)*) => {
+            $(impl<T: Shape> Shape for $name<T> {
+                fn shape() -> String {
+                    <*mut T>::shape()
+                }
+            })*
+        };
+    }
+
+    pointers! { Out In InOut Array }
+
+    impl Shape for Text {
+        fn shape() -> String {
+            <*const c_char>::shape()
+        }
+    }
+
+    macro_rules! plain {
+        ($($name:ty: $shape:literal;)*) => {
+            $(impl Shape for $name {
+                fn shape() -> String {
+                    $shape.to_owned()
+                }
+            })*
+        };
+    }
+
+    plain! {
+        Image: "*void";
+        Parameters: "**void";
+    }
 }

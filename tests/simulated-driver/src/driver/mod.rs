@@ -12,6 +12,8 @@ mod exports;
 mod fault;
 mod ffi;
 mod graph;
+#[cfg(test)]
+mod headers;
 mod kernel;
 mod log;
 mod memory;

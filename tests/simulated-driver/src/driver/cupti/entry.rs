@@ -73,6 +73,14 @@ macro_rules! cupti_functions {
 
         /// The functions declared here.
         pub(crate) static TABLE: &[&$crate::driver::entry::EntryPoint] = &[$(&entries::$name),*];
+
+        /// Returns the functions as they are declared here.
+        #[cfg(test)]
+        pub(crate) fn declared() -> Vec<header_check::Item> {
+            vec![$(header_check::Item::function::<extern "C" fn($($type),*) -> u32>(
+                stringify!($name),
+            )),*]
+        }
     };
 }
 pub(super) use cupti_functions;

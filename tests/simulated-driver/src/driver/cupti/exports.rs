@@ -30,6 +30,21 @@ struct SubscriberParams {
     old_name_size: usize,
 }
 
+ffi::compared! {
+    SubscriberParams = CUpti_SubscriberParams {
+        size = structSize,
+        name = subscriberName,
+        old_name = oldSubscriberName,
+        old_name_size = oldSubscriberSize,
+    }
+}
+
+/// Returns the structures as they are declared here.
+#[cfg(test)]
+pub(crate) fn structures() -> Vec<header_check::Item> {
+    [SubscriberParams::declared(), ffi::CallbackData::declared()].concat()
+}
+
 unsafe extern "C" {
     safe fn pthread_self() -> usize;
     safe fn gettid() -> i32;

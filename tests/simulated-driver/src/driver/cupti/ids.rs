@@ -20,6 +20,15 @@ macro_rules! results {
             };
             CStr::from_bytes_with_nul(text.as_bytes()).ok()
         }
+
+        /// Returns the codes as they are declared here.
+        #[cfg(test)]
+        fn codes() -> Vec<header_check::Item> {
+            vec![$(header_check::Item::constant(
+                concat!("CUPTI_", results!(@prefix $name), stringify!($name)),
+                &$code,
+            )),*]
+        }
     };
     (@prefix SUCCESS) => { "" };
     (@prefix $name:ident) => { "ERROR_" };
@@ -146,6 +155,36 @@ pub(super) fn name_of(callback: u32) -> Option<&'static CStr> {
 /// Returns the numbers of all callbacks of the driver's functions.
 pub(super) fn all_callbacks() -> impl Iterator<Item = u32> {
     CALLBACKS.iter().map(|(_, id)| *id)
+}
+
+/// Returns the numbers as they are declared here.
+#[cfg(test)]
+pub(crate) fn declared() -> Vec<header_check::Item> {
+    use header_check::Item;
+
+    let kinds = [
+        ("MEMCPY", kind::MEMCPY),
+        ("MEMSET", kind::MEMSET),
+        ("KERNEL", kind::KERNEL),
+        ("DRIVER", kind::DRIVER),
+        ("CONCURRENT_KERNEL", kind::CONCURRENT_KERNEL),
+        ("OVERHEAD", kind::OVERHEAD),
+        ("MEMCPY2", kind::MEMCPY2),
+        ("SYNCHRONIZATION", kind::SYNCHRONIZATION),
+    ];
+    let kinds = kinds.map(|(name, kind)| (format!("CUPTI_ACTIVITY_KIND_{name}"), kind));
+    let domains = [("DRIVER", DRIVER_API), ("RUNTIME", RUNTIME_API)];
+    let domains = domains.map(|(name, id)| (format!("CUPTI_CB_DOMAIN_{name}_API"), id));
+    let constants = kinds.into_iter().chain(domains);
+    let mut items: Vec<Item> = constants
+        .map(|(name, number)| Item::constant(&name, &number))
+        .collect();
+    items.extend(CALLBACKS.iter().map(|(name, number)| {
+        let name = name.to_string_lossy();
+        Item::callback(&format!("CUPTI_DRIVER_TRACE_CBID_{name}"), *number)
+    }));
+    items.extend(codes());
+    items
 }
 
 /// The kinds of records.

@@ -136,3 +136,7 @@ absent! {
         cuGraphNodeGetLocalId cuGraphNodeGetToolsId cuMulticastBindAddr_v2 cuMulticastBindMem_v2
         cuStreamGetDevResource;
 }
+
+// Not compared with the headers, since the arguments are not declared.
+#[cfg(test)]
+const _: fn() -> Vec<header_check::Item> = declared;

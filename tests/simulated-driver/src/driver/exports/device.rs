@@ -1,5 +1,7 @@
 //! Devices and their primary contexts.
 
+use std::ffi::c_char;
+
 use crate::driver::code::{CudaResult, INVALID_VALUE};
 use crate::driver::entry::entry_points;
 use crate::driver::ffi::Out;
@@ -16,14 +18,15 @@ entry_points! {
         m.device(ordinal)?;
         device.set(ordinal)
     };
-    cuDeviceGetName(name: Out<u8>, length: i32, device: i32) since 2_000 => |m| {
+    cuDeviceGetName(name: Out<c_char>, length: i32, device: i32) since 2_000 => |m| {
         name.set_text(&m.device(device)?.settings.name, length)
     };
     cuDeviceGetUuid(uuid: Out<[u8; 16]>, device: i32) since 9_020 => |m| set_uuid(m, &uuid, device);
     cuDeviceGetUuid_v2(uuid: Out<[u8; 16]>, device: i32) since 11_040 => |m| {
         set_uuid(m, &uuid, device)
     };
-    cuDeviceGetAttribute(value: Out<i32>, attribute: i32, device: i32) since 2_000 => |m| {
+    cuDeviceGetAttribute(value: Out<i32>, attribute: u32, device: i32) since 2_000 => |m| {
+        let attribute = i32::try_from(attribute).map_err(|_| INVALID_VALUE)?;
         if !ATTRIBUTES.contains(&attribute) {
             return Err(INVALID_VALUE);
         }
@@ -38,7 +41,7 @@ entry_points! {
         major.set(attributes.get(&75).copied().unwrap_or(0))?;
         minor.set(attributes.get(&76).copied().unwrap_or(0))
     };
-    cuDeviceGetPCIBusId(id: Out<u8>, length: i32, device: i32) since 4_010 => |m| {
+    cuDeviceGetPCIBusId(id: Out<c_char>, length: i32, device: i32) since 4_010 => |m| {
         m.device(device)?;
         id.set_text(&format!("0000:{:02x}:00.0", device + 1), length)
     };

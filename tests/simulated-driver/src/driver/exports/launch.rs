@@ -2,7 +2,7 @@
 
 use crate::driver::code::{CudaResult, INVALID_VALUE};
 use crate::driver::entry::entry_points;
-use crate::driver::ffi::{HostFunction, In, Out, Parameters};
+use crate::driver::ffi::{HostFunction, In, Out, Parameters, compared};
 use crate::driver::kernel::LaunchDims;
 use crate::driver::task::{Task, TaskDuration};
 use crate::report::ActivityKind;
@@ -17,6 +17,27 @@ struct Config {
     stream: usize,
     attributes: usize,
     attribute_count: u32,
+}
+
+compared! {
+    Config = CUlaunchConfig {
+        shared_bytes = sharedMemBytes,
+        stream = hStream,
+        attributes = attrs,
+        attribute_count = numAttrs,
+    }
+}
+
+/// Returns the structures as they are declared here.
+#[cfg(test)]
+pub(super) fn structures() -> Vec<header_check::Item> {
+    let mut items = Config::declared();
+    items.push(header_check::Item::field::<u32>(
+        "CUlaunchConfig",
+        "blockDimX",
+        std::mem::offset_of!(Config, block),
+    ));
+    items
 }
 
 entry_points! {

@@ -27,6 +27,28 @@ pub(crate) fn tools() -> impl Iterator<Item = &'static EntryPoint> {
     tables.into_iter().flatten().copied()
 }
 
+/// Returns the functions of all libraries as they are declared here.
+#[cfg(test)]
+pub(crate) fn declared() -> Vec<header_check::Item> {
+    [
+        general::declared(),
+        device::declared(),
+        context::declared(),
+        stream::declared(),
+        event::declared(),
+        graph::declared(),
+        launch::declared(),
+        memory::declared(),
+        module::declared(),
+        occupancy::declared(),
+        pool::declared(),
+        launch::structures(),
+        super::cupti::functions(),
+        super::nvml::functions(),
+    ]
+    .concat()
+}
+
 /// Returns all entry points of the driver.
 pub(crate) fn all() -> impl Iterator<Item = &'static EntryPoint> {
     let tables = [

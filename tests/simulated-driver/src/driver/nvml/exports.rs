@@ -1,12 +1,14 @@
 //! The exported functions of NVML.
 #![allow(non_snake_case, reason = "the names are NVML's")]
 
+use std::ffi::c_char;
+
 use super::entry::{
     INSUFFICIENT_SIZE, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED, NvmlResult, nvml_functions,
 };
 use super::load::{self, busy_ns};
 use crate::driver::code::CudaResult;
-use crate::driver::ffi::{Array, In, Out, Text};
+use crate::driver::ffi::{Array, Out, Text, compared};
 use crate::driver::state::DriverState;
 
 /// The handle of the first device of CUDA. Handles of others follow.
@@ -43,6 +45,44 @@ struct FieldValue {
     value: u64,
 }
 
+compared! {
+    Utilization = nvmlUtilization_t {
+        gpu = gpu,
+        memory = memory,
+    }
+}
+
+compared! {
+    Memory = nvmlMemory_t {
+        total = total,
+        free = free,
+        used = used,
+    }
+}
+
+compared! {
+    FieldValue = nvmlFieldValue_t {
+        field = fieldId,
+        scope = scopeId,
+        timestamp = timestamp,
+        latency = latencyUsec,
+        value_type = valueType,
+        code = nvmlReturn,
+        value = value.ullVal,
+    }
+}
+
+/// Returns the structures as they are declared here.
+#[cfg(test)]
+pub(crate) fn structures() -> Vec<header_check::Item> {
+    [
+        Utilization::declared(),
+        Memory::declared(),
+        FieldValue::declared(),
+    ]
+    .concat()
+}
+
 nvml_functions! {
     nvmlInitWithFlags(_flags: u32) => |_| Ok(());
     nvmlInit_v2() => |_| Ok(());
@@ -65,11 +105,11 @@ nvml_functions! {
         let known = (0..count).find(|device| uuid_of(m, *device) == wanted);
         put(handle.set(HANDLE + known.ok_or(NOT_FOUND)?))
     };
-    nvmlDeviceGetUUID(handle: usize, uuid: Out<u8>, length: u32) => |m| {
+    nvmlDeviceGetUUID(handle: usize, uuid: Out<c_char>, length: u32) => |m| {
         let device = device(m, handle)?;
         write(&uuid, &uuid_of(m, device), length)
     };
-    nvmlDeviceGetName(handle: usize, name: Out<u8>, length: u32) => |m| {
+    nvmlDeviceGetName(handle: usize, name: Out<c_char>, length: u32) => |m| {
         let device = device(m, handle)?;
         write(&name, &m.settings.devices[device].name, length)
     };
@@ -130,7 +170,7 @@ nvml_functions! {
         let is_busy = busy_ns(m, device, (now.saturating_sub(load::PERIOD_NS), now), false) > 0;
         put(state.set(if is_busy { 0 } else { 8 }))
     };
-    nvmlDeviceGetComputeRunningProcesses_v3(handle: usize, count: Array<u32>, infos: In<u32>) => |m| {
+    nvmlDeviceGetComputeRunningProcesses_v3(handle: usize, count: Array<u32>, infos: usize) => |m| {
         let device = device(m, handle)?;
         let processes = m.settings.nvml.of(device).processes;
         put(count.element(0).set(processes))?;
@@ -159,7 +199,7 @@ fn put(done: CudaResult) -> NvmlResult {
     done.map_err(|_| INVALID_ARGUMENT)
 }
 
-fn write(out: &Out<u8>, text: &str, length: u32) -> NvmlResult {
+fn write(out: &Out<c_char>, text: &str, length: u32) -> NvmlResult {
     if length as usize <= text.len() {
         return Err(INSUFFICIENT_SIZE);
     }

@@ -9,4 +9,6 @@ mod load;
 mod settings;
 
 pub(crate) use exports::TABLE;
+#[cfg(test)]
+pub(crate) use exports::{declared as functions, structures};
 pub(crate) use settings::{Settings, command};
