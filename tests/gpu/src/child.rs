@@ -4,10 +4,11 @@ use std::io::Read;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::device::Gpu;
 use crate::driver::Driver;
+use crate::findings::Findings;
 use crate::trouble::Trouble;
 
 /// The prefix of the line in which a child reports its results.
@@ -68,9 +69,40 @@ pub(crate) fn report(seen: &Value) {
     println!("{MARK}{seen}");
 }
 
+/// Runs a role that makes findings of its own, and reports these to the parent.
+#[allow(clippy::unnecessary_wraps, reason = "all parts have one type")]
+pub(crate) fn judge(
+    work: impl FnOnce(&Gpu, &mut Findings) -> Result<(), Trouble>,
+) -> Result<ExitCode, Trouble> {
+    let mut findings = Findings::default();
+    let skipped = match gpu().and_then(|gpu| work(&gpu, &mut findings)) {
+        Ok(()) => None,
+        Err(Trouble::Skip(reason)) => Some(reason),
+        Err(trouble) => {
+            findings.failures.push(trouble.to_string());
+            None
+        }
+    };
+    report(&json!({ "findings": findings, "skipped": skipped }));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs a role that [`judge`]s in another process, and adds what it found.
+pub(crate) fn judged(
+    name: &str,
+    variables: &[(&str, &str)],
+    findings: &mut Findings,
+) -> Result<(), Trouble> {
+    let child = run(name, variables)?.successful()?;
+    findings.extend(serde_json::from_value(child.value("findings")?.clone())?);
+    match child.value("skipped")?.as_str() {
+        Some(reason) => Err(Trouble::Skip(reason.to_owned())),
+        None => Ok(()),
+    }
+}
+
 /// Skips a check if a program without the profiler fails in the same way: then the failure is the
 /// driver's. Runs the program `times` times, since the failure may depend on timing.
-/// is the driver's. It is run `times` times, since what goes wrong may do so by chance.
 pub(crate) fn expect_success_without_profiler(
     name: &str,
     code: i32,

@@ -202,7 +202,7 @@ pub(crate) struct Stamps {
 /// The time at which a kernel ran, by its own stamps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamp {
-    begin: u64,
+    pub(crate) begin: u64,
     end: u64,
     cycles: u64,
 }

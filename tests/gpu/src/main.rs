@@ -5,6 +5,7 @@
 mod checks;
 mod child;
 mod cublas;
+mod cudart;
 mod cupti;
 mod device;
 mod driver;
@@ -14,11 +15,13 @@ mod graph;
 mod libraries;
 mod machine;
 mod measured;
+mod memory;
 mod nvml;
 mod nvrtc;
 mod own;
 mod runner;
 mod trouble;
+mod window;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

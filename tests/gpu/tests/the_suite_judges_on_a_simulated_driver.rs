@@ -1,7 +1,7 @@
 //! The suite runs to its end without a GPU, and detects injected errors.
 
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use profiler_simulated_driver::Installation;
 use serde_json::Value;
@@ -22,6 +22,24 @@ fn run(script: &str, options: &[&str]) -> Run {
 }
 
 fn run_on(version: i32, script: &str, options: &[&str]) -> Run {
+    run_with(version, script, options, |_, _| {})
+}
+
+/// Runs checks for which the simulated driver is CUPTI and NVML too.
+fn run_with_libraries(script: &str, options: &[&str]) -> Run {
+    run_with(13_000, script, options, |command, library| {
+        for variable in ["PROFILER_CUPTI_LIBRARY", "PROFILER_NVML_LIBRARY"] {
+            command.env(variable, library);
+        }
+    })
+}
+
+fn run_with(
+    version: i32,
+    script: &str,
+    options: &[&str],
+    set_up: impl FnOnce(&mut Command, &Path),
+) -> Run {
     let folder = TempDir::new().expect("a folder");
     let driver = Installation::new(folder.path())
         .driver_version(version)
@@ -30,6 +48,7 @@ fn run_on(version: i32, script: &str, options: &[&str]) -> Run {
     let json = folder.path().join("figures.json");
     let mut command = driver.command(SUITE, script);
     command.arg(&json).args(options);
+    set_up(&mut command, &driver.library());
     read(&command.output().expect("the suite runs"), &json)
 }
 
@@ -90,21 +109,60 @@ fn the_suite_passes_on_a_simulated_driver() {
 
 #[test]
 fn cupti_and_nvml_are_asked_where_a_variable_names_them() {
-    let folder = TempDir::new().expect("a folder");
-    let driver = Installation::new(folder.path())
-        .create()
-        .expect("a driver was built");
-    let json = folder.path().join("figures.json");
     for only in ["launches under CUPTI", "sensors"] {
-        let mut command = driver.command(SUITE, "");
-        command.arg(&json).args(["--only", only]);
-        // The library of the simulated driver is all three.
-        for variable in ["PROFILER_CUPTI_LIBRARY", "PROFILER_NVML_LIBRARY"] {
-            command.env(variable, driver.library());
-        }
-        let run = read(&command.output().expect("the suite runs"), &json);
+        let run = run_with_libraries("", &["--only", only]);
         assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));
         assert_eq!(run.count("skipped"), 0, "{only}");
+    }
+}
+
+#[test]
+fn what_the_profiler_says_of_windows_is_judged() {
+    let run = run_with_libraries("", &["--only", "of windows"]);
+    assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));
+    // No library of NVIDIA computes on a simulated device.
+    assert_eq!((run.count("passed"), run.count("skipped")), (5, 2));
+}
+
+/// Faults of CUPTI's records, and the checks that must fail.
+const FAULTS_OF_RECORDS: [(&str, &str); 7] = [
+    (
+        "cupti record every 7 other-name",
+        "each kernel of a window is under its scope",
+    ),
+    (
+        "cupti record every 7 previous",
+        "each kernel of a window is under its scope",
+    ),
+    (
+        "cupti record every 7 lose",
+        "each kernel of a window is under its scope",
+    ),
+    (
+        "cupti clock-offset 5ms",
+        "a kernel lies between the launch and the end",
+    ),
+    (
+        "cupti record every 7 previous",
+        "copies, fills and graphs are under the scopes",
+    ),
+    ("cupti record every 7 lose", "copies of a batch are under"),
+    (
+        "cupti record every 7 previous",
+        "each kernel of parallel work",
+    ),
+];
+
+#[test]
+fn faults_of_records_fail_the_checks_of_windows() {
+    for (script, check) in FAULTS_OF_RECORDS {
+        let run = run_with_libraries(script, &["--only", check]);
+        let failed = run.failed();
+        assert_eq!(
+            (failed.len(), run.code),
+            (1, Some(1)),
+            "{script}, {check}: {failed:?}"
+        );
     }
 }
 

@@ -9,6 +9,8 @@ mod default_stream;
 mod ends;
 mod failures;
 mod gone_contexts;
+mod kernels;
+mod lanes;
 mod launches;
 mod lengths;
 mod limits;
@@ -22,6 +24,7 @@ mod sensors;
 mod start;
 mod streams;
 mod threads;
+mod work;
 
 use crate::child::Part;
 use crate::findings::Theme;
@@ -29,6 +32,9 @@ use crate::findings::Theme;
 /// All themes, in the order in which they run.
 pub(crate) const THEMES: &[Theme] = &[
     start::THEME,
+    kernels::THEME,
+    work::THEME,
+    lanes::THEME,
     places::THEME,
     lengths::THEME,
     beside::THEME,
@@ -54,6 +60,9 @@ pub(crate) const THEMES: &[Theme] = &[
 
 /// The roles of child processes.
 pub(crate) const PARTS: &[&[Part]] = &[
+    kernels::PARTS,
+    work::PARTS,
+    lanes::PARTS,
     cupti_records::PARTS,
     pool::PARTS,
     gone_contexts::PARTS,
