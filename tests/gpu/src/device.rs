@@ -76,6 +76,13 @@ impl Gpu {
         })
     }
 
+    /// Returns the UUID of the device.
+    pub(crate) fn uuid(&self) -> Result<[u8; 16], Trouble> {
+        let uuid = self.context.uuid()?.bytes;
+        // The type of C's characters has a sign on some processors only.
+        Ok(uuid.map(|byte| u8::from_ne_bytes(byte.to_ne_bytes())))
+    }
+
     /// Creates a stream of the kind that cudarc, `CubeCL` and most frameworks use.
     pub(crate) fn stream(&self) -> Result<Arc<CudaStream>, Trouble> {
         let stream = self.context.new_stream()?;

@@ -167,6 +167,35 @@ fn faults_of_records_fail_the_checks_of_windows() {
 }
 
 #[test]
+fn readings_of_sensors_are_judged() {
+    let script = "nvml device 0 throttle 68; nvml device 0 links 1 2 3000 4000";
+    let run = run_with_libraries(script, &["--only", "readings of sensors"]);
+    assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));
+    assert_eq!(run.count("passed"), 2);
+}
+
+#[test]
+fn an_energy_in_another_unit_fails_the_checks_of_readings() {
+    let run = run_with_libraries(
+        "nvml field 83 times 1000",
+        &["--only", "readings of sensors"],
+    );
+    assert_eq!((run.failed().len(), run.code), (2, Some(1)));
+}
+
+#[test]
+fn a_power_in_another_unit_fails_the_check_of_readings() {
+    let only = ["--only", "each reading of a device"];
+    let run = run_with_libraries("nvml field 185 times 1000", &only);
+    let failed = run.failed();
+    assert_eq!((failed.len(), run.code), (1, Some(1)));
+    assert!(
+        failed[0].contains("power_w: 0 % of the readings"),
+        "{failed:?}"
+    );
+}
+
+#[test]
 fn the_suite_passes_on_the_oldest_supported_driver() {
     let run = run_on(11_040, "", &[]);
     assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));

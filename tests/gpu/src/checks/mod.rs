@@ -20,6 +20,7 @@ mod places;
 mod pool;
 mod processes;
 mod questions;
+mod readings;
 mod sensors;
 mod start;
 mod streams;
@@ -47,6 +48,7 @@ pub(crate) const THEMES: &[Theme] = &[
     pool::THEME,
     cost::THEME,
     loops::THEME,
+    readings::THEME,
     math::THEME,
     gone_contexts::THEME,
     failures::THEME,
@@ -63,6 +65,7 @@ pub(crate) const PARTS: &[&[Part]] = &[
     kernels::PARTS,
     work::PARTS,
     lanes::PARTS,
+    readings::PARTS,
     cupti_records::PARTS,
     pool::PARTS,
     gone_contexts::PARTS,
