@@ -54,14 +54,15 @@ pub(crate) fn gpu() -> Result<Gpu, Trouble> {
 }
 
 /// Returns `true` for a variable that configures the profiler differently from what the checks
-/// assume. The user may select the libraries.
+/// assume, or by which a tool gets its ranges. The user may select the libraries.
 pub(crate) fn is_disturbing(name: &str) -> bool {
     let libraries = [
         "PROFILER_CUDA_LIBRARY",
         "PROFILER_CUPTI_LIBRARY",
         "PROFILER_NVML_LIBRARY",
     ];
-    name.starts_with("PROFILER_") && !libraries.contains(&name)
+    name == profiler_nvtx_recorder::INJECTION
+        || name.starts_with("PROFILER_") && !libraries.contains(&name)
 }
 
 /// Reports results to the parent.
@@ -126,39 +127,18 @@ pub(crate) fn expect_success_without_profiler(
 /// one that selects the driver's library.
 pub(crate) fn run(name: &str, variables: &[(&str, &str)]) -> Result<Played, Trouble> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["--child", name]).stdin(Stdio::null());
+    command.args(["--child", name]);
     for (key, _) in std::env::vars_os() {
         if is_disturbing(&key.to_string_lossy()) {
             command.env_remove(key);
         }
     }
     command.envs(variables.iter().copied());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn()?;
-    let (stdout, stderr) = (reader(child.stdout.take()), reader(child.stderr.take()));
-    let began = Instant::now();
-    let status = loop {
-        match child.try_wait()? {
-            Some(status) => break Some(status),
-            None if began.elapsed() > LIMIT => break None,
-            None => std::thread::sleep(Duration::from_millis(5)),
-        }
-    };
-    if status.is_none() {
-        child.kill()?;
-        child.wait()?;
-    }
-    let (stdout, stderr) = (
-        stdout.join().unwrap_or_default(),
-        stderr.join().unwrap_or_default(),
-    );
-    let Some(status) = status else {
-        return Err(Trouble::Child {
-            child: name.to_owned(),
-            what: format!("had not ended after {} s", LIMIT.as_secs()),
-            stderr,
-        });
-    };
+    let Ended {
+        status,
+        stdout,
+        stderr,
+    } = finish(command, name, LIMIT)?;
     let reported = stdout
         .lines()
         .rev()
@@ -170,6 +150,48 @@ pub(crate) fn run(name: &str, variables: &[(&str, &str)]) -> Result<Played, Trou
         stderr,
         name: name.to_owned(),
     })
+}
+
+/// A process that has ended.
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs a command to its end, but for no longer than a limit.
+pub(crate) fn finish(mut command: Command, name: &str, limit: Duration) -> Result<Ended, Trouble> {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.stdin(Stdio::null()).spawn()?;
+    let (stdout, stderr) = (reader(child.stdout.take()), reader(child.stderr.take()));
+    let began = Instant::now();
+    let status = loop {
+        match child.try_wait()? {
+            Some(status) => break Some(status),
+            None if began.elapsed() > limit => break None,
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    if status.is_none() {
+        child.kill()?;
+        child.wait()?;
+    }
+    let (stdout, stderr) = (
+        stdout.join().unwrap_or_default(),
+        stderr.join().unwrap_or_default(),
+    );
+    match status {
+        Some(status) => Ok(Ended {
+            status,
+            stdout,
+            stderr,
+        }),
+        None => Err(Trouble::Child {
+            child: name.to_owned(),
+            what: format!("had not ended after {} s", limit.as_secs()),
+            stderr,
+        }),
+    }
 }
 
 fn reader(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {

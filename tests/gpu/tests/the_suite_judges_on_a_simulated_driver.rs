@@ -195,6 +195,55 @@ fn a_power_in_another_unit_fails_the_check_of_readings() {
     );
 }
 
+/// Runs the check of the tool that writes ranges down, and lacks something.
+fn run_with_ranges(faults: &str) -> Run {
+    let only = ["--only", "reach an NVTX tool"];
+    run_with(13_000, "", &only, |command, _| {
+        command.env(profiler_nvtx_recorder::FAULTS, faults);
+    })
+}
+
+#[test]
+fn ranges_of_nvtx_are_judged() {
+    let run = run_with_ranges("");
+    assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));
+    assert_eq!(run.count("passed"), 1);
+    // One range of a thread is missing, and all of futures.
+    for faults in ["push=7", "function=5.2"] {
+        let run = run_with_ranges(faults);
+        assert_eq!((run.failed().len(), run.code), (1, Some(1)), "{faults}");
+    }
+}
+
+/// Runs the check of Nsight Systems with a program in its place, which counts this many inner ranges.
+fn run_beside_nsight_systems(inner: u32) -> Run {
+    let folder = TempDir::new().expect("a folder");
+    let table = format!(
+        "Time (%),Total Time (ns),Instances,Style,Range\n50.0,9,10,PushPop,profiler:outer range\n\
+         30.0,5,{inner},PushPop,profiler:inner range\n20.0,3,20,PushPop,profiler:a::function_with_a_range\n"
+    );
+    let nsys = folder.path().join("nsys");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = profile ] || printf '{}'\n",
+        table.replace('%', "%%")
+    );
+    std::fs::write(&nsys, script).expect("a file");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&nsys, mode).expect("its mode");
+    run_with(13_000, "", &["--only", "Nsight Systems"], |command, _| {
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{path}", folder.path().display()));
+    })
+}
+
+#[test]
+fn the_counts_of_nsight_systems_are_judged() {
+    let run = run_beside_nsight_systems(20);
+    assert_eq!((run.failed(), run.count("passed")), (Vec::new(), 1));
+    let run = run_beside_nsight_systems(19);
+    assert_eq!((run.failed().len(), run.code), (1, Some(1)));
+}
+
 #[test]
 fn the_suite_passes_on_the_oldest_supported_driver() {
     let run = run_on(11_040, "", &[]);

@@ -20,6 +20,7 @@ mod places;
 mod pool;
 mod processes;
 mod questions;
+mod ranges;
 mod readings;
 mod sensors;
 mod start;
@@ -36,6 +37,7 @@ pub(crate) const THEMES: &[Theme] = &[
     kernels::THEME,
     work::THEME,
     lanes::THEME,
+    ranges::THEME,
     places::THEME,
     lengths::THEME,
     beside::THEME,
@@ -65,6 +67,7 @@ pub(crate) const PARTS: &[&[Part]] = &[
     kernels::PARTS,
     work::PARTS,
     lanes::PARTS,
+    ranges::PARTS,
     readings::PARTS,
     cupti_records::PARTS,
     pool::PARTS,
