@@ -117,7 +117,7 @@ impl Work<'_> {
 }
 
 /// Returns why a window has no kernels. The check is skipped only if the machine is the reason.
-fn why_none(reason: Option<&str>) -> Trouble {
+pub(crate) fn why_none(reason: Option<&str>) -> Trouble {
     let status = kernel_status();
     let reason = format!(
         "the window has no kernels: {}; {status}",

@@ -109,7 +109,11 @@ fn the_suite_passes_on_a_simulated_driver() {
 
 #[test]
 fn cupti_and_nvml_are_asked_where_a_variable_names_them() {
-    for only in ["launches under CUPTI", "sensors"] {
+    for only in [
+        "launches under CUPTI",
+        "what do NVML's calls cost",
+        "cost with CUPTI",
+    ] {
         let run = run_with_libraries("", &["--only", only]);
         assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));
         assert_eq!(run.count("skipped"), 0, "{only}");

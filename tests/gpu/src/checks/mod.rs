@@ -4,6 +4,7 @@ mod beside;
 mod captures;
 mod contexts;
 mod cost;
+mod cost_with_kernels;
 mod cupti_records;
 mod default_stream;
 mod ends;
@@ -50,6 +51,7 @@ pub(crate) const THEMES: &[Theme] = &[
     pool::THEME,
     cost::THEME,
     loops::THEME,
+    cost_with_kernels::THEME,
     readings::THEME,
     math::THEME,
     gone_contexts::THEME,
@@ -68,6 +70,7 @@ pub(crate) const PARTS: &[&[Part]] = &[
     work::PARTS,
     lanes::PARTS,
     ranges::PARTS,
+    cost_with_kernels::PARTS,
     readings::PARTS,
     cupti_records::PARTS,
     pool::PARTS,
