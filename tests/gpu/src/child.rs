@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::device::Gpu;
 use crate::driver::Driver;
 use crate::findings::Findings;
+use crate::neighbours::{self, Harm};
 use crate::trouble::Trouble;
 
 /// The prefix of the line in which a child reports its results.
@@ -42,6 +43,11 @@ pub(crate) fn play(parts: &[&'static [Part]], name: &str) -> ExitCode {
         eprintln!("there is no part called `{name}`; `--child` is for the suite itself");
         return ExitCode::from(2);
     };
+    // The parent ends a child that takes too long, unless it has been ended itself.
+    std::thread::spawn(|| {
+        std::thread::sleep(LIMIT + Duration::from_secs(5));
+        crate::runner::end_now(124);
+    });
     (part.play)().unwrap_or_else(|trouble| {
         eprintln!("{trouble}");
         ExitCode::FAILURE
@@ -126,6 +132,7 @@ pub(crate) fn expect_success_without_profiler(
 /// Runs a role in another process, with these variables of the profiler, and of the others only the
 /// one that selects the driver's library.
 pub(crate) fn run(name: &str, variables: &[(&str, &str)]) -> Result<Played, Trouble> {
+    neighbours::spare(Harm::Process)?;
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["--child", name]);
     for (key, _) in std::env::vars_os() {

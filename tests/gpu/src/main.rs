@@ -16,6 +16,7 @@ mod libraries;
 mod machine;
 mod measured;
 mod memory;
+mod neighbours;
 mod nvml;
 mod nvrtc;
 mod own;
@@ -33,7 +34,7 @@ const USAGE: &str = "gpu-suite [PATH] [--only TEXT] [--limit SECONDS] | --list
 
   PATH             where the JSON goes; to standard output where none is given
   --only TEXT      only checks whose theme or name contains the text
-  --limit SECONDS  after which a check that hangs ends the run (300)
+  --limit SECONDS  after which the run ends (450); no check begins in the last quarter of it
   --list           what is checked, and with which tolerance
 
 Ends with `N passed, N failed, N skipped`. The exit code is 0, 1 where a check failed, 2 for a command
@@ -85,7 +86,7 @@ fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Role, String> {
     let mut wanted = Wanted {
         json: None,
         only: None,
-        limit: Duration::from_secs(300),
+        limit: Duration::from_secs(450),
     };
     while let Some(word) = words.next() {
         let mut value = || {

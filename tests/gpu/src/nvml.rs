@@ -1,6 +1,6 @@
 //! Bindings to NVML, NVIDIA's library for sensors.
 
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::fmt::Write;
 
 use crate::device::Gpu;
@@ -58,6 +58,9 @@ functions! {
     reasons = b"nvmlDeviceGetCurrentClocksThrottleReasons"(device: usize, bits: *mut u64);
     performance_state = b"nvmlDeviceGetPerformanceState"(device: usize, state: *mut u32);
     fields = b"nvmlDeviceGetFieldValues"(device: usize, count: c_int, values: *mut FieldValue);
+    mig_mode = b"nvmlDeviceGetMigMode"(device: usize, current: *mut u32, pending: *mut u32);
+    compute_processes = b"nvmlDeviceGetComputeRunningProcesses_v3"(device: usize, count: *mut u32, processes: *mut c_void);
+    mps_processes = b"nvmlDeviceGetMPSComputeRunningProcesses_v3"(device: usize, count: *mut u32, processes: *mut c_void);
 }
 
 /// `nvmlFieldValue_t`.

@@ -249,6 +249,48 @@ fn the_counts_of_nsight_systems_are_judged() {
 }
 
 #[test]
+fn a_device_is_not_reset_beside_other_processes() {
+    let run = run_with_libraries("nvml device 0 processes 2", &["--only", "reset"]);
+    assert_eq!((run.count("skipped"), run.code), (2, Some(0)));
+    let reason = run.reason("skipped");
+    assert!(reason.starts_with("2 other processes compute"), "{reason}");
+    assert_eq!(run.json["neighbours"]["processes"], 2);
+    let run = run_with_libraries("nvml device 0 processes 0", &["--only", "reset"]);
+    assert_eq!((run.failed(), run.count("passed")), (Vec::new(), 2));
+}
+
+#[test]
+fn nothing_faulty_is_written_beside_clients_of_mps() {
+    let pipes = TempDir::new().expect("a folder");
+    std::fs::write(pipes.path().join("control"), "").expect("a file");
+    let run = run_with(13_000, "", &["--only", "sticky error"], |command, _| {
+        command.env("CUDA_MPS_PIPE_DIRECTORY", pipes.path());
+    });
+    assert_eq!((run.count("skipped"), run.code), (1, Some(0)));
+    let reason = run.reason("skipped");
+    assert!(reason.starts_with("MPS runs"), "{reason}");
+}
+
+#[test]
+fn checks_in_other_processes_are_left_out_on_a_device_for_one() {
+    let run = run("device 0 attribute 20 3", &["--only", "processes"]);
+    assert_eq!((run.count("skipped"), run.code), (3, Some(0)));
+    let reason = run.reason("skipped");
+    assert!(reason.contains("exclusive mode"), "{reason}");
+}
+
+#[test]
+fn no_check_begins_when_the_time_is_almost_up() {
+    let run = run(
+        "fault cuStreamSynchronize nth 1 delay 4600ms",
+        &["--only", "beside others", "--limit", "6"],
+    );
+    assert_eq!((run.count("skipped"), run.code), (2, Some(0)));
+    let reason = run.reason("skipped");
+    assert!(reason.contains("raise `--limit`"), "{reason}");
+}
+
+#[test]
 fn the_suite_passes_on_the_oldest_supported_driver() {
     let run = run_on(11_040, "", &[]);
     assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));

@@ -32,17 +32,19 @@ mod work;
 use crate::child::Part;
 use crate::findings::Theme;
 
-/// All themes, in the order in which they run.
+/// All themes, in the order in which they run: what judges the profiler and its costs first, and questions last.
 pub(crate) const THEMES: &[Theme] = &[
     start::THEME,
     kernels::THEME,
     work::THEME,
     lanes::THEME,
     ranges::THEME,
+    readings::THEME,
     places::THEME,
     lengths::THEME,
     beside::THEME,
     cupti_records::THEME,
+    launches::THEME,
     streams::THEME,
     threads::THEME,
     captures::THEME,
@@ -52,16 +54,14 @@ pub(crate) const THEMES: &[Theme] = &[
     cost::THEME,
     loops::THEME,
     cost_with_kernels::THEME,
-    readings::THEME,
     math::THEME,
     gone_contexts::THEME,
     failures::THEME,
     ends::THEME,
     processes::THEME,
     limits::THEME,
-    questions::THEME,
-    launches::THEME,
     sensors::THEME,
+    questions::THEME,
 ];
 
 /// The roles of child processes.
