@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaStream};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::driver::{Driver, made};
 use crate::trouble::Trouble;
@@ -24,7 +24,7 @@ pub(crate) struct Gpu {
 }
 
 /// The properties of the device.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct About {
     name: String,
     compute_capability: String,

@@ -21,21 +21,24 @@ mod nvml;
 mod nvrtc;
 mod own;
 mod runner;
+mod table;
 mod trouble;
 mod window;
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use runner::Wanted;
 
-const USAGE: &str = "gpu-suite [PATH] [--only TEXT] [--limit SECONDS] | --list
+const USAGE: &str = "gpu-suite [PATH] [--only TEXT] [--limit SECONDS] | --list | --table PATH
 
   PATH             where the JSON goes; to standard output where none is given
   --only TEXT      only checks whose theme or name contains the text
   --limit SECONDS  after which the run ends (450); no check begins in the last quarter of it
   --list           what is checked, and with which tolerance
+  --table PATH     prints the figures of such a JSON as tables in Markdown
 
 Ends with `N passed, N failed, N skipped`. The exit code is 0, 1 where a check failed, 2 for a command
 line that is not understood, and 77 where there is no GPU.";
@@ -45,6 +48,7 @@ enum Role {
     Suite(Wanted),
     List,
     Help,
+    Table(PathBuf),
     Child(String),
 }
 
@@ -60,6 +64,7 @@ fn main() -> ExitCode {
     match role {
         Role::Help => println!("{USAGE}"),
         Role::List => list(),
+        Role::Table(path) => return print_tables(&path),
         Role::Child(name) => return child::play(checks::PARTS, &name),
         Role::Suite(wanted) => {
             if let Some(variable) = disturbing() {
@@ -96,6 +101,7 @@ fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Role, String> {
         match word.to_str() {
             Some("--help" | "-h") => return Ok(Role::Help),
             Some("--list") => return Ok(Role::List),
+            Some("--table") => return Ok(Role::Table(value()?.into())),
             Some("--child") => return Ok(Role::Child(value()?)),
             Some("--only") => wanted.only = Some(value()?),
             Some("--limit") => {
@@ -119,6 +125,17 @@ fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Role, String> {
 fn disturbing() -> Option<String> {
     let mut names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     names.find(|name| child::is_disturbing(name))
+}
+
+fn print_tables(path: &Path) -> ExitCode {
+    match table::markdown(path) {
+        Ok(tables) => print!("{tables}"),
+        Err(trouble) => {
+            eprintln!("{}: {trouble}", path.display());
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
 }
 
 fn list() {

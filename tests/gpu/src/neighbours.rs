@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::driver::{Driver, made};
 use crate::nvml::{Nvml, VARIABLE};
@@ -22,7 +22,7 @@ pub(crate) enum Harm {
 }
 
 /// What was found on the machine before the suite used the device.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Neighbours {
     /// Signs of MPS.
     mps: Vec<String>,

@@ -128,6 +128,45 @@ fn what_the_profiler_says_of_windows_is_judged() {
     assert_eq!((run.count("passed"), run.count("skipped")), (5, 2));
 }
 
+#[test]
+fn the_figures_of_a_run_are_printed_as_tables() {
+    let run = run("", &["--only", "beside others"]);
+    let folder = TempDir::new().expect("a folder");
+    let json = folder.path().join("figures.json");
+    std::fs::write(&json, run.json.to_string()).expect("a file");
+    let printed = Command::new(SUITE).arg("--table").arg(&json).output();
+    let printed = printed.expect("the suite runs").stdout;
+    let tables = String::from_utf8(printed).expect("text");
+    assert!(
+        tables.starts_with("### Simulated Device 0 (sm 8.0), driver for CUDA 13.0, 20"),
+        "{tables}"
+    );
+    let lines = tables.lines().collect::<Vec<_>>();
+    assert!(
+        lines.contains(&"| | least | median | greatest | |"),
+        "{tables}"
+    );
+    // The value in the JSON, in the column of its ending.
+    let figures = run.checks()[0]["figures"].as_array().expect("figures");
+    let name = "profiler minus the kernel's stamps";
+    let median = figures
+        .iter()
+        .find(|figure| figure["name"] == format!("{name}, median"));
+    let median = median.expect("a median")["value"]
+        .as_f64()
+        .expect("a number");
+    let line = lines
+        .iter()
+        .find(|line| line.contains(name))
+        .expect("a line");
+    let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+    let shown: f64 = cells[3].parse().expect("a number");
+    assert!(
+        (shown - median).abs() <= 0.005 * median.abs() + 0.001,
+        "{line}: {median}"
+    );
+}
+
 /// Faults of CUPTI's records, and the checks that must fail.
 const FAULTS_OF_RECORDS: [(&str, &str); 7] = [
     (

@@ -250,7 +250,7 @@ fn readings(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     findings.expect_between(
         "the size of the memory by that of CUDA",
         bytes / gpu.context.total_mem()? as f64,
-        1.0,
+        0.99,
         1.1,
     );
     for (quantity, share, more) in LEVELS {
