@@ -1,7 +1,8 @@
 //! Dates in UTC, so that a file says the same wherever it is written.
 
 /// Formats a time since the Unix epoch as `2026-11-22 18:20 UTC`; `None` for a time that is not known.
-pub(super) fn utc(unix_ns: i64) -> Option<String> {
+#[must_use]
+pub fn utc(unix_ns: i64) -> Option<String> {
     if unix_ns <= 0 {
         return None;
     }

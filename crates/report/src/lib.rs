@@ -140,7 +140,7 @@ pub use timeline::{
 pub use times::Times;
 pub use verdict::Verdict;
 
-/// What `profiler-runtime` needs beside the types above. It changes without notice.
+/// What other crates of the project need beside the types above. It changes without notice.
 #[doc(hidden)]
 pub mod internal {
     pub use crate::among::place_among;
@@ -152,6 +152,8 @@ pub mod internal {
     pub use crate::chrome::timeline::{export as export_chrome_trace, write as write_chrome_trace};
     #[cfg(any(feature = "export", feature = "trace"))]
     pub use crate::chrome::{CORRELATIONS, LAUNCHES};
+    #[cfg(feature = "export")]
+    pub use crate::date::utc;
     pub use crate::demangle::demangle;
     pub use crate::distinct::distinct;
     #[cfg(feature = "export")]

@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaStream};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::driver::{Driver, made};
 use crate::trouble::Trouble;
@@ -24,7 +24,7 @@ pub(crate) struct Gpu {
 }
 
 /// The properties of the device.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct About {
     name: String,
     compute_capability: String,
@@ -74,6 +74,13 @@ impl Gpu {
             cuda_version_of_the_driver: self.driver.version(),
             simulated: self.simulated,
         })
+    }
+
+    /// Returns the UUID of the device.
+    pub(crate) fn uuid(&self) -> Result<[u8; 16], Trouble> {
+        let uuid = self.context.uuid()?.bytes;
+        // The type of C's characters has a sign on some processors only.
+        Ok(uuid.map(|byte| u8::from_ne_bytes(byte.to_ne_bytes())))
     }
 
     /// Creates a stream of the kind that cudarc, `CubeCL` and most frameworks use.
@@ -202,7 +209,7 @@ pub(crate) struct Stamps {
 /// The time at which a kernel ran, by its own stamps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamp {
-    begin: u64,
+    pub(crate) begin: u64,
     end: u64,
     cycles: u64,
 }

@@ -55,6 +55,8 @@ functions! {
     cuDriverGetVersion(version: *mut c_int);
     cuGetErrorName(code: u32, name: *mut *const c_char);
     cuDeviceGetCount(count: *mut c_int);
+    cuDeviceGetUuid(uuid: *mut [u8; 16], device: c_int);
+    cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int);
     cuDevicePrimaryCtxRetain(context: *mut usize, device: c_int);
     cuDevicePrimaryCtxReset_v2(device: c_int);
     cuCtxCreate_v2(context: *mut usize, flags: u32, device: c_int);
@@ -87,7 +89,15 @@ functions! {
     cuMemAlloc_v2(address: *mut u64, bytes: usize);
     cuMemFree_v2(address: u64);
     cuMemsetD8_v2(to: u64, value: u8, count: usize);
+    cuMemsetD8Async(to: u64, value: u8, count: usize, stream: usize);
+    cuMemsetD32Async(to: u64, value: u32, count: usize, stream: usize);
+    cuMemAllocHost_v2(memory: *mut usize, bytes: usize);
+    cuMemFreeHost(memory: usize);
+    cuMemcpyHtoD_v2(to: u64, from: *const u64, bytes: usize);
     cuMemcpyDtoH_v2(to: *mut u64, from: u64, bytes: usize);
+    cuMemcpyHtoDAsync_v2(to: u64, from: usize, bytes: usize, stream: usize);
+    cuMemcpyDtoHAsync_v2(to: usize, from: u64, bytes: usize, stream: usize);
+    cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: usize);
 }
 
 impl Driver {
@@ -166,6 +176,17 @@ impl Driver {
     pub(crate) fn exports(&self, name: &str) -> bool {
         // SAFETY: the symbol is only looked up, not used.
         unsafe { self.library.get::<*const c_void>(name.as_bytes()) }.is_ok()
+    }
+
+    /// Returns a function that newer drivers export.
+    ///
+    /// # Safety
+    ///
+    /// `F` must be the type of the function (cuda.h).
+    pub(crate) unsafe fn optional<F: Copy>(&self, name: &str) -> Option<F> {
+        // SAFETY: the caller promises the type.
+        let function = unsafe { self.library.get::<F>(name.as_bytes()) };
+        function.ok().map(|function| *function)
     }
 
     /// Returns the context that is current on this thread, or 0.

@@ -1,6 +1,8 @@
 //! The results of a check: figures, and violated expectations.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::device::Gpu;
 use crate::figures::{least, median, most};
@@ -23,15 +25,21 @@ pub(crate) struct Theme {
 }
 
 /// A number with its unit.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Figure {
-    name: String,
-    value: f64,
-    unit: &'static str,
+    pub(crate) name: String,
+    /// NaN where there is none, which JSON has no number for.
+    #[serde(deserialize_with = "number_or_nan")]
+    pub(crate) value: f64,
+    pub(crate) unit: Cow<'static, str>,
 }
 
-/// The results that a running check collects.
-#[derive(Debug, Default)]
+fn number_or_nan<'d, D: Deserializer<'d>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
+}
+
+/// The results that a running check collects. A child process writes them as JSON, for its parent to add.
+#[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Findings {
     pub(crate) figures: Vec<Figure>,
     pub(crate) notes: Vec<String>,
@@ -43,7 +51,7 @@ impl Findings {
         self.figures.push(Figure {
             name: name.into(),
             value,
-            unit,
+            unit: Cow::Borrowed(unit),
         });
     }
 
@@ -57,6 +65,13 @@ impl Findings {
         self.figures.extend(figures);
         self.notes.extend(found.notes.into_iter().map(named));
         self.failures.extend(found.failures.into_iter().map(named));
+    }
+
+    /// Adds the results of another process, as if they had been found here.
+    pub(crate) fn extend(&mut self, found: Self) {
+        self.figures.extend(found.figures);
+        self.notes.extend(found.notes);
+        self.failures.extend(found.failures);
     }
 
     /// Adds the minimum, the median and the maximum of some nanoseconds, in microseconds.
@@ -84,6 +99,13 @@ impl Findings {
         });
     }
 
+    /// Records that a value must not be below a bound. NaN is.
+    pub(crate) fn expect_at_least(&mut self, what: &str, value: f64, least: f64) {
+        self.expect(value >= least, || {
+            format!("{what} is {value:.3}, below {least:.3}")
+        });
+    }
+
     pub(crate) fn expect_count(&mut self, what: &str, count: u64, expected: u64) {
         self.expect(count == expected, || {
             format!("{what}: {count}, not {expected}")
@@ -92,7 +114,7 @@ impl Findings {
 }
 
 /// The outcome of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Outcome {
     Passed,

@@ -50,6 +50,10 @@ impl Graph {
         )
     }
 
+    pub(crate) fn handle(&self) -> usize {
+        self.exec
+    }
+
     pub(crate) fn nodes(&self) -> Result<usize, Trouble> {
         made(self.driver, "cuGraphGetNodes", |count| {
             self.driver

@@ -5,6 +5,7 @@
 mod checks;
 mod child;
 mod cublas;
+mod cudart;
 mod cupti;
 mod device;
 mod driver;
@@ -14,24 +15,30 @@ mod graph;
 mod libraries;
 mod machine;
 mod measured;
+mod memory;
+mod neighbours;
 mod nvml;
 mod nvrtc;
 mod own;
 mod runner;
+mod table;
 mod trouble;
+mod window;
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use runner::Wanted;
 
-const USAGE: &str = "gpu-suite [PATH] [--only TEXT] [--limit SECONDS] | --list
+const USAGE: &str = "gpu-suite [PATH] [--only TEXT] [--limit SECONDS] | --list | --table PATH
 
   PATH             where the JSON goes; to standard output where none is given
   --only TEXT      only checks whose theme or name contains the text
-  --limit SECONDS  after which a check that hangs ends the run (300)
+  --limit SECONDS  after which the run ends (450); no check begins in the last quarter of it
   --list           what is checked, and with which tolerance
+  --table PATH     prints the figures of such a JSON as tables in Markdown
 
 Ends with `N passed, N failed, N skipped`. The exit code is 0, 1 where a check failed, 2 for a command
 line that is not understood, and 77 where there is no GPU.";
@@ -41,6 +48,7 @@ enum Role {
     Suite(Wanted),
     List,
     Help,
+    Table(PathBuf),
     Child(String),
 }
 
@@ -56,6 +64,7 @@ fn main() -> ExitCode {
     match role {
         Role::Help => println!("{USAGE}"),
         Role::List => list(),
+        Role::Table(path) => return print_tables(&path),
         Role::Child(name) => return child::play(checks::PARTS, &name),
         Role::Suite(wanted) => {
             if let Some(variable) = disturbing() {
@@ -82,7 +91,7 @@ fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Role, String> {
     let mut wanted = Wanted {
         json: None,
         only: None,
-        limit: Duration::from_secs(300),
+        limit: Duration::from_secs(450),
     };
     while let Some(word) = words.next() {
         let mut value = || {
@@ -92,6 +101,7 @@ fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Role, String> {
         match word.to_str() {
             Some("--help" | "-h") => return Ok(Role::Help),
             Some("--list") => return Ok(Role::List),
+            Some("--table") => return Ok(Role::Table(value()?.into())),
             Some("--child") => return Ok(Role::Child(value()?)),
             Some("--only") => wanted.only = Some(value()?),
             Some("--limit") => {
@@ -115,6 +125,17 @@ fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Role, String> {
 fn disturbing() -> Option<String> {
     let mut names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     names.find(|name| child::is_disturbing(name))
+}
+
+fn print_tables(path: &Path) -> ExitCode {
+    match table::markdown(path) {
+        Ok(tables) => print!("{tables}"),
+        Err(trouble) => {
+            eprintln!("{}: {trouble}", path.display());
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
 }
 
 fn list() {

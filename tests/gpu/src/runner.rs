@@ -13,6 +13,7 @@ use crate::device::{About, Gpu};
 use crate::driver::Driver;
 use crate::findings::{Check, Ended, Findings, Outcome, Theme};
 use crate::machine::Machine;
+use crate::neighbours::{self, Neighbours};
 
 /// The exit status if there is nothing to test: neither success nor failure.
 const NO_GPU: u8 = 77;
@@ -26,7 +27,7 @@ pub(crate) struct Wanted {
     pub(crate) json: Option<PathBuf>,
     /// Run only the checks whose theme or name contains this.
     pub(crate) only: Option<String>,
-    /// The seconds after which a hanging check ends the run.
+    /// The time after which the run ends, even if a check hangs.
     pub(crate) limit: Duration,
 }
 
@@ -54,6 +55,10 @@ struct Report<'a> {
     machine: &'a Machine,
     /// `None` if there was no GPU.
     device: Option<&'a About>,
+    /// What else used the device.
+    neighbours: Option<&'a Neighbours>,
+    /// `false` while checks remain.
+    complete: bool,
     passed: usize,
     failed: usize,
     skipped: usize,
@@ -66,6 +71,7 @@ struct Run {
     began: SystemTime,
     machine: Machine,
     device: Option<About>,
+    neighbours: Option<&'static Neighbours>,
     ended: Mutex<Vec<Ended>>,
     current: Mutex<Option<(&'static str, Check)>>,
 }
@@ -82,6 +88,7 @@ pub(crate) fn run(wanted: Wanted, themes: &'static [Theme]) -> ExitCode {
         began: SystemTime::now(),
         machine: Machine::this(),
         device: None,
+        neighbours: None,
         ended: Mutex::default(),
         current: Mutex::default(),
     };
@@ -90,6 +97,8 @@ pub(crate) fn run(wanted: Wanted, themes: &'static [Theme]) -> ExitCode {
         Ok(_) => return run.without_gpu(&checks, "the CUDA driver found no device"),
         Err(reason) => return run.without_gpu(&checks, &reason),
     };
+    // Before this process has a context, which would be one of those that use the device.
+    run.neighbours = Some(neighbours::look(driver));
     let ready = Gpu::first(driver).and_then(|gpu| Ok((gpu.about()?, gpu)));
     let gpu = match ready {
         Ok((about, gpu)) => {
@@ -107,6 +116,10 @@ pub(crate) fn run(wanted: Wanted, themes: &'static [Theme]) -> ExitCode {
     let run = Arc::new(run);
     watch(&run);
     for (theme, check) in checks {
+        if let Some(reason) = run.time_is_up() {
+            run.add(Ended::skipped(theme, &check, &reason));
+            continue;
+        }
         *lock(&run.current) = Some((theme, check));
         let (mut findings, began) = (Findings::default(), Instant::now());
         let result = catch_unwind(AssertUnwindSafe(|| {
@@ -122,6 +135,7 @@ pub(crate) fn run(wanted: Wanted, themes: &'static [Theme]) -> ExitCode {
             Err(_) => Ended::failed(theme, &check, "it panicked; see above".to_owned(), seconds),
         });
         *lock(&run.current) = None;
+        run.save();
     }
     run.close()
 }
@@ -132,7 +146,19 @@ impl Run {
             .device
             .as_ref()
             .map_or("no GPU".to_owned(), ToString::to_string);
-        format!("{device}; {}", self.machine)
+        let beside = self.neighbours.map_or(String::new(), ToString::to_string);
+        format!("{device}; {}\nbeside it: {beside}", self.machine)
+    }
+
+    /// Returns why no further check begins: each takes at most a quarter of the limit.
+    fn time_is_up(&self) -> Option<String> {
+        let elapsed = self.began.elapsed().unwrap_or_default();
+        let seconds = elapsed.as_secs_f64();
+        (elapsed > self.wanted.limit / 4 * 3).then(|| {
+            format!(
+                "the run had taken {seconds:.0} s by then: raise `--limit`, or choose with `--only`"
+            )
+        })
     }
 
     fn add(&self, ended: Ended) {
@@ -168,10 +194,20 @@ impl Run {
             .count()
     }
 
-    /// Writes the JSON and the closing line. Returns `false` if the JSON could not be written.
-    fn report(&self) -> bool {
-        let [passed, failed, skipped] =
-            [Outcome::Passed, Outcome::Failed, Outcome::Skipped].map(|outcome| self.count(outcome));
+    fn counts(&self) -> [usize; 3] {
+        [Outcome::Passed, Outcome::Failed, Outcome::Skipped].map(|outcome| self.count(outcome))
+    }
+
+    /// Writes what is known so far into the file for the JSON, for when the process is ended from outside.
+    fn save(&self) {
+        if self.wanted.json.is_some() {
+            // The last report says if this is not possible.
+            let _ = self.write_report(false);
+        }
+    }
+
+    fn write_report(&self, complete: bool) -> std::io::Result<()> {
+        let [passed, failed, skipped] = self.counts();
         let began = self.began.duration_since(UNIX_EPOCH).unwrap_or_default();
         let ended = lock(&self.ended);
         let report = Report {
@@ -180,12 +216,20 @@ impl Run {
             seconds: self.began.elapsed().unwrap_or_default().as_secs_f64(),
             machine: &self.machine,
             device: self.device.as_ref(),
+            neighbours: self.neighbours,
+            complete,
             passed,
             failed,
             skipped,
             checks: &ended,
         };
-        let written = self.write(&report);
+        self.write(&report)
+    }
+
+    /// Writes the JSON and the closing line. Returns `false` if the JSON could not be written.
+    fn report(&self) -> bool {
+        let written = self.write_report(true);
+        let [passed, failed, skipped] = self.counts();
         if let Err(error) = &written {
             println!(
                 "the JSON could not be written ({error}): name a file in a folder that exists"

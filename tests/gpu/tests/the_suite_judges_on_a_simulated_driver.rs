@@ -1,7 +1,7 @@
 //! The suite runs to its end without a GPU, and detects injected errors.
 
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use profiler_simulated_driver::Installation;
 use serde_json::Value;
@@ -22,6 +22,24 @@ fn run(script: &str, options: &[&str]) -> Run {
 }
 
 fn run_on(version: i32, script: &str, options: &[&str]) -> Run {
+    run_with(version, script, options, |_, _| {})
+}
+
+/// Runs checks for which the simulated driver is CUPTI and NVML too.
+fn run_with_libraries(script: &str, options: &[&str]) -> Run {
+    run_with(13_000, script, options, |command, library| {
+        for variable in ["PROFILER_CUPTI_LIBRARY", "PROFILER_NVML_LIBRARY"] {
+            command.env(variable, library);
+        }
+    })
+}
+
+fn run_with(
+    version: i32,
+    script: &str,
+    options: &[&str],
+    set_up: impl FnOnce(&mut Command, &Path),
+) -> Run {
     let folder = TempDir::new().expect("a folder");
     let driver = Installation::new(folder.path())
         .driver_version(version)
@@ -30,6 +48,7 @@ fn run_on(version: i32, script: &str, options: &[&str]) -> Run {
     let json = folder.path().join("figures.json");
     let mut command = driver.command(SUITE, script);
     command.arg(&json).args(options);
+    set_up(&mut command, &driver.library());
     read(&command.output().expect("the suite runs"), &json)
 }
 
@@ -90,22 +109,224 @@ fn the_suite_passes_on_a_simulated_driver() {
 
 #[test]
 fn cupti_and_nvml_are_asked_where_a_variable_names_them() {
-    let folder = TempDir::new().expect("a folder");
-    let driver = Installation::new(folder.path())
-        .create()
-        .expect("a driver was built");
-    let json = folder.path().join("figures.json");
-    for only in ["launches under CUPTI", "sensors"] {
-        let mut command = driver.command(SUITE, "");
-        command.arg(&json).args(["--only", only]);
-        // The library of the simulated driver is all three.
-        for variable in ["PROFILER_CUPTI_LIBRARY", "PROFILER_NVML_LIBRARY"] {
-            command.env(variable, driver.library());
-        }
-        let run = read(&command.output().expect("the suite runs"), &json);
+    for only in [
+        "launches under CUPTI",
+        "what do NVML's calls cost",
+        "cost with CUPTI",
+    ] {
+        let run = run_with_libraries("", &["--only", only]);
         assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));
         assert_eq!(run.count("skipped"), 0, "{only}");
     }
+}
+
+#[test]
+fn what_the_profiler_says_of_windows_is_judged() {
+    let run = run_with_libraries("", &["--only", "of windows"]);
+    assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));
+    // No library of NVIDIA computes on a simulated device.
+    assert_eq!((run.count("passed"), run.count("skipped")), (5, 2));
+}
+
+#[test]
+fn the_figures_of_a_run_are_printed_as_tables() {
+    let run = run("", &["--only", "beside others"]);
+    let folder = TempDir::new().expect("a folder");
+    let json = folder.path().join("figures.json");
+    std::fs::write(&json, run.json.to_string()).expect("a file");
+    let printed = Command::new(SUITE).arg("--table").arg(&json).output();
+    let printed = printed.expect("the suite runs").stdout;
+    let tables = String::from_utf8(printed).expect("text");
+    assert!(
+        tables.starts_with("### Simulated Device 0 (sm 8.0), driver for CUDA 13.0, 20"),
+        "{tables}"
+    );
+    let lines = tables.lines().collect::<Vec<_>>();
+    assert!(
+        lines.contains(&"| | least | median | greatest | |"),
+        "{tables}"
+    );
+    // The value in the JSON, in the column of its ending.
+    let figures = run.checks()[0]["figures"].as_array().expect("figures");
+    let name = "profiler minus the kernel's stamps";
+    let median = figures
+        .iter()
+        .find(|figure| figure["name"] == format!("{name}, median"));
+    let median = median.expect("a median")["value"]
+        .as_f64()
+        .expect("a number");
+    let line = lines
+        .iter()
+        .find(|line| line.contains(name))
+        .expect("a line");
+    let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+    let shown: f64 = cells[3].parse().expect("a number");
+    assert!(
+        (shown - median).abs() <= 0.005 * median.abs() + 0.001,
+        "{line}: {median}"
+    );
+}
+
+/// Faults of CUPTI's records, and the checks that must fail.
+const FAULTS_OF_RECORDS: [(&str, &str); 7] = [
+    (
+        "cupti record every 7 other-name",
+        "each kernel of a window is under its scope",
+    ),
+    (
+        "cupti record every 7 previous",
+        "each kernel of a window is under its scope",
+    ),
+    (
+        "cupti record every 7 lose",
+        "each kernel of a window is under its scope",
+    ),
+    (
+        "cupti clock-offset 5ms",
+        "a kernel lies between the launch and the end",
+    ),
+    (
+        "cupti record every 7 previous",
+        "copies, fills and graphs are under the scopes",
+    ),
+    ("cupti record every 7 lose", "copies of a batch are under"),
+    (
+        "cupti record every 7 previous",
+        "each kernel of parallel work",
+    ),
+];
+
+#[test]
+fn faults_of_records_fail_the_checks_of_windows() {
+    for (script, check) in FAULTS_OF_RECORDS {
+        let run = run_with_libraries(script, &["--only", check]);
+        let failed = run.failed();
+        assert_eq!(
+            (failed.len(), run.code),
+            (1, Some(1)),
+            "{script}, {check}: {failed:?}"
+        );
+    }
+}
+
+#[test]
+fn readings_of_sensors_are_judged() {
+    let script = "nvml device 0 throttle 68; nvml device 0 links 1 2 3000 4000";
+    let run = run_with_libraries(script, &["--only", "readings of sensors"]);
+    assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));
+    assert_eq!(run.count("passed"), 2);
+}
+
+#[test]
+fn an_energy_in_another_unit_fails_the_checks_of_readings() {
+    let run = run_with_libraries(
+        "nvml field 83 times 1000",
+        &["--only", "readings of sensors"],
+    );
+    assert_eq!((run.failed().len(), run.code), (2, Some(1)));
+}
+
+#[test]
+fn a_power_in_another_unit_fails_the_check_of_readings() {
+    let only = ["--only", "each reading of a device"];
+    let run = run_with_libraries("nvml field 185 times 1000", &only);
+    let failed = run.failed();
+    assert_eq!((failed.len(), run.code), (1, Some(1)));
+    assert!(
+        failed[0].contains("power_w: 0 % of the readings"),
+        "{failed:?}"
+    );
+}
+
+/// Runs the check of the tool that writes ranges down, and lacks something.
+fn run_with_ranges(faults: &str) -> Run {
+    let only = ["--only", "reach an NVTX tool"];
+    run_with(13_000, "", &only, |command, _| {
+        command.env(profiler_nvtx_recorder::FAULTS, faults);
+    })
+}
+
+#[test]
+fn ranges_of_nvtx_are_judged() {
+    let run = run_with_ranges("");
+    assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));
+    assert_eq!(run.count("passed"), 1);
+    // One range of a thread is missing, and all of futures.
+    for faults in ["push=7", "function=5.2"] {
+        let run = run_with_ranges(faults);
+        assert_eq!((run.failed().len(), run.code), (1, Some(1)), "{faults}");
+    }
+}
+
+/// Runs the check of Nsight Systems with a program in its place, which counts this many inner ranges.
+fn run_beside_nsight_systems(inner: u32) -> Run {
+    let folder = TempDir::new().expect("a folder");
+    let table = format!(
+        "Time (%),Total Time (ns),Instances,Style,Range\n50.0,9,10,PushPop,profiler:outer range\n\
+         30.0,5,{inner},PushPop,profiler:inner range\n20.0,3,20,PushPop,profiler:a::function_with_a_range\n"
+    );
+    let nsys = folder.path().join("nsys");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = profile ] || printf '{}'\n",
+        table.replace('%', "%%")
+    );
+    std::fs::write(&nsys, script).expect("a file");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&nsys, mode).expect("its mode");
+    run_with(13_000, "", &["--only", "Nsight Systems"], |command, _| {
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{path}", folder.path().display()));
+    })
+}
+
+#[test]
+fn the_counts_of_nsight_systems_are_judged() {
+    let run = run_beside_nsight_systems(20);
+    assert_eq!((run.failed(), run.count("passed")), (Vec::new(), 1));
+    let run = run_beside_nsight_systems(19);
+    assert_eq!((run.failed().len(), run.code), (1, Some(1)));
+}
+
+#[test]
+fn a_device_is_not_reset_beside_other_processes() {
+    let run = run_with_libraries("nvml device 0 processes 2", &["--only", "reset"]);
+    assert_eq!((run.count("skipped"), run.code), (2, Some(0)));
+    let reason = run.reason("skipped");
+    assert!(reason.starts_with("2 other processes compute"), "{reason}");
+    assert_eq!(run.json["neighbours"]["processes"], 2);
+    let run = run_with_libraries("nvml device 0 processes 0", &["--only", "reset"]);
+    assert_eq!((run.failed(), run.count("passed")), (Vec::new(), 2));
+}
+
+#[test]
+fn nothing_faulty_is_written_beside_clients_of_mps() {
+    let pipes = TempDir::new().expect("a folder");
+    std::fs::write(pipes.path().join("control"), "").expect("a file");
+    let run = run_with(13_000, "", &["--only", "sticky error"], |command, _| {
+        command.env("CUDA_MPS_PIPE_DIRECTORY", pipes.path());
+    });
+    assert_eq!((run.count("skipped"), run.code), (1, Some(0)));
+    let reason = run.reason("skipped");
+    assert!(reason.starts_with("MPS runs"), "{reason}");
+}
+
+#[test]
+fn checks_in_other_processes_are_left_out_on_a_device_for_one() {
+    let run = run("device 0 attribute 20 3", &["--only", "processes"]);
+    assert_eq!((run.count("skipped"), run.code), (3, Some(0)));
+    let reason = run.reason("skipped");
+    assert!(reason.contains("exclusive mode"), "{reason}");
+}
+
+#[test]
+fn no_check_begins_when_the_time_is_almost_up() {
+    let run = run(
+        "fault cuStreamSynchronize nth 1 delay 4600ms",
+        &["--only", "beside others", "--limit", "6"],
+    );
+    assert_eq!((run.count("skipped"), run.code), (2, Some(0)));
+    let reason = run.reason("skipped");
+    assert!(reason.contains("raise `--limit`"), "{reason}");
 }
 
 #[test]

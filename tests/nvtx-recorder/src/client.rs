@@ -121,16 +121,20 @@ fn read_range(fields: &[&str]) -> Option<Range> {
 /// Panics if there is none: the program's package does not depend on this crate.
 #[must_use]
 pub fn built() -> PathBuf {
+    found().expect("the tool was built")
+}
+
+/// Returns the path of the tool, if it lies next to the running program or where Cargo builds it.
+#[must_use]
+pub fn found() -> Option<PathBuf> {
     let file = format!(
         "{}profiler_nvtx_recorder{}",
         env::consts::DLL_PREFIX,
         env::consts::DLL_SUFFIX
     );
-    let program = env::current_exe().expect("a program knows its path");
+    let program = env::current_exe().ok()?;
     let folders = program.ancestors().skip(1).take(3);
     let mut places =
         folders.flat_map(|folder| [folder.join(&file), folder.join("deps").join(&file)]);
-    places
-        .find(|place| place.is_file())
-        .expect("the tool was built")
+    places.find(|place| place.is_file())
 }

@@ -15,6 +15,7 @@ static OPEN: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 static THREADS: AtomicU32 = AtomicU32::new(0);
 static RANGES: AtomicU64 = AtomicU64::new(0);
+static PUSHES: AtomicU64 = AtomicU64::new(0);
 
 /// The handle of the domain.
 const DOMAIN: usize = 0x11;
@@ -154,8 +155,11 @@ unsafe extern "system" fn register_string(domain: *mut c_void, name: *const c_ch
 
 unsafe extern "system" fn push(domain: *mut c_void, attributes: *const Attributes) -> c_int {
     check_domain(domain);
-    // SAFETY: the program passes attributes.
-    unsafe { record_range(&[&"push"], attributes) };
+    let number = PUSHES.fetch_add(1, Relaxed) + 1;
+    if !lacks(&format!("push={number}")) {
+        // SAFETY: the program passes attributes.
+        unsafe { record_range(&[&"push"], attributes) };
+    }
     DEPTH.replace(DEPTH.get() + 1)
 }
 

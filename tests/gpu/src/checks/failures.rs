@@ -11,6 +11,7 @@ use crate::child::{self, Part, Played};
 use crate::device::{Event, Gpu, raw};
 use crate::findings::{Check, Findings, Theme};
 use crate::measured::{lost_to, settle};
+use crate::neighbours::{self, Harm};
 use crate::trouble::Trouble;
 
 pub(crate) const THEME: Theme = Theme {
@@ -34,6 +35,7 @@ const BEFORE: u64 = 20;
 const AFTER: u64 = 20;
 
 fn sticky(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    neighbours::spare(Harm::IllegalAddress)?;
     let run = |enabled| child::run("sticky error", &[("PROFILER_ENABLED", enabled)])?.successful();
     let (on, off): (Played, Played) = (run("1")?, run("0")?);
     let (seen, expected) = (on.value("codes")?, off.value("codes")?);

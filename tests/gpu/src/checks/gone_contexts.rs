@@ -11,6 +11,7 @@ use crate::device::{Gpu, raw};
 use crate::driver::Driver;
 use crate::findings::{Check, Findings, Theme};
 use crate::measured::settle;
+use crate::neighbours::{self, Harm};
 use crate::own::Own;
 use crate::trouble::Trouble;
 
@@ -167,6 +168,7 @@ fn replaced(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
 }
 
 fn reset(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    neighbours::spare(Harm::Reset)?;
     used_again(gpu, findings, "context reset")
 }
 

@@ -120,7 +120,7 @@ impl Model<'_> {
 }
 
 /// Returns by how many per cent each way is slower than the bare loop.
-struct Slower([f64; MODES.len()]);
+pub(super) struct Slower([f64; MODES.len()]);
 
 impl Slower {
     fn judge(&self, gpu: &Gpu, findings: &mut Findings) {
@@ -147,29 +147,32 @@ impl Slower {
 }
 
 fn device_bound(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
-    compare(gpu, findings, 160_000, Duration::ZERO)?.judge(gpu, findings);
+    compare(gpu, findings, 160_000, Duration::ZERO, ROUNDS)?.judge(gpu, findings);
     Ok(())
 }
 
 fn short_kernels(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     for us in [2, 5, 10] {
         let mut of_length = Findings::default();
-        compare(gpu, &mut of_length, us * 1_000, Duration::ZERO)?;
+        compare(gpu, &mut of_length, us * 1_000, Duration::ZERO, ROUNDS)?;
         findings.add(&format!("kernels of {us} µs"), of_length);
     }
     Ok(())
 }
 
 fn host_bound(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
-    compare(gpu, findings, 50_000, Duration::from_micros(150))?.judge(gpu, findings);
+    let host = Duration::from_micros(150);
+    compare(gpu, findings, 50_000, host, ROUNDS)?.judge(gpu, findings);
     Ok(())
 }
 
-fn compare(
+/// Measures a loop in all ways, in this many rounds.
+pub(super) fn compare(
     gpu: &Gpu,
     findings: &mut Findings,
     kernel_ns: u64,
     host: Duration,
+    rounds: usize,
 ) -> Result<Slower, Trouble> {
     let model = Model {
         gpu,
@@ -184,7 +187,7 @@ fn compare(
         model.step(mode)?;
     }
     let mut times = [const { Vec::<f64>::new() }; MODES.len()];
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         for place in 0..MODES.len() {
             let mode = (place + round) % MODES.len();
             times[mode].push(model.step(mode)?);
@@ -201,7 +204,7 @@ fn compare(
         findings.figure(format!("slower: {name}, median"), slower[mode], "%");
     }
     let row = row("layer")?;
-    let calls = LAYERS * (ROUNDS as u64 + 1);
+    let calls = LAYERS * (rounds as u64 + 1);
     let after = (row.calls, row.cuda.as_ref().map_or(0, |times| times.calls));
     findings.expect_count("calls", after.0 - before.0, calls);
     findings.expect_count("calls with a GPU time", after.1 - before.1, calls);

@@ -13,6 +13,7 @@ use crate::driver::Driver;
 use crate::findings::{Check, Findings, Theme};
 use crate::graph::{GLOBAL, Graph};
 use crate::measured::{row, settle};
+use crate::neighbours::{self, Harm};
 use crate::own::Own;
 use crate::trouble::Trouble;
 
@@ -188,6 +189,7 @@ fn part_met_in_a_capture() -> Result<ExitCode, Trouble> {
 
 fn guard_after_reset(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     const PART: &str = "guard after reset";
+    neighbours::spare(Harm::Reset)?;
     child::expect_success_without_profiler(PART, 0, 1)?;
     let child = child::run(PART, &[])?.successful()?;
     expect_all_times(findings, &child)

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::device::{Gpu, raw};
 use crate::figures::{median, most};
 use crate::findings::{Check, Findings, Theme};
-use crate::nvml::{Nvml, VARIABLE};
+use crate::nvml::Nvml;
 use crate::trouble::Trouble;
 
 pub(crate) const THEME: Theme = Theme {
@@ -30,15 +30,7 @@ const LAUNCHES: usize = 200;
 
 /// Loads NVML and finds the device under test.
 fn open(gpu: &Gpu, findings: &mut Findings) -> Result<(Nvml, usize), Trouble> {
-    if gpu.simulated && std::env::var_os(VARIABLE).is_none() {
-        return Err(Trouble::Skip(
-            "NVML does not know a simulated device".to_owned(),
-        ));
-    }
-    let nvml = Nvml::open()?;
-    let uuid = gpu.context.uuid()?.bytes;
-    // The type of C's characters has a sign on some processors only.
-    let device = nvml.device(uuid.map(|byte| u8::from_ne_bytes(byte.to_ne_bytes())))?;
+    let (nvml, device) = Nvml::with_device(gpu)?;
     findings.note(format!("NVML is {}", nvml.path));
     Ok((nvml, device))
 }

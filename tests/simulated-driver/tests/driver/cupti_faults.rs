@@ -125,6 +125,25 @@ fn records_have_the_size_of_their_release() {
 }
 
 #[test]
+fn a_record_has_the_number_of_the_one_before_or_another_name() {
+    let (driver, cupti, stream, kernel) =
+        ready::<8>("cupti record nth 2 previous; cupti record nth 3 other-name");
+    cupti.record(&[KERNEL], &[4_096]);
+    launch(&driver, kernel, stream, 3);
+    let shared = cupti.shared;
+    assert_eq!(cupti.cuptiActivityFlushAll(0), 0);
+    let records = std::mem::take(&mut *shared.records.lock().expect("no panic"));
+    let truth: Vec<u32> = driver
+        .report()
+        .kernels()
+        .filter_map(|kernel| kernel.correlation)
+        .collect();
+    assert_eq!(correlations(&records), [truth[0], truth[0], truth[2]]);
+    let names: Vec<String> = records.iter().map(Record::name).collect();
+    assert_eq!(names, ["work_10us", "work_10us", "other_kernel"]);
+}
+
+#[test]
 fn records_are_dropped_lost_untimed_and_renumbered() {
     let (driver, cupti, stream, kernel) = ready::<8>(
         "cupti record nth 1 drop; cupti record nth 2 lose; cupti record nth 3 untimed

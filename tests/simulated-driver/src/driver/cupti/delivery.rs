@@ -203,6 +203,7 @@ fn write(buffers: &mut BTreeMap<u64, Buffer>, record: &Record, is_complete: bool
     let key = cupti.key(record.thread);
     let mut record = *record;
     let mut is_timed = true;
+    let before = std::mem::replace(&mut cupti.faults.last_correlation, record.correlation);
     match cupti.faults.of_next_record() {
         Some(RecordFault::Drop) => {
             cupti.dropped += 1;
@@ -228,6 +229,12 @@ fn write(buffers: &mut BTreeMap<u64, Buffer>, record: &Record, is_complete: bool
             cupti = state::lock();
         }
         Some(RecordFault::Correlation(other)) => record.correlation = other,
+        Some(RecordFault::Previous) => record.correlation = before,
+        Some(RecordFault::OtherName) => {
+            if let Body::Kernel { name, .. } = &mut record.body {
+                *name = c"other_kernel";
+            }
+        }
         None => {}
     }
     if !is_complete {

@@ -16,6 +16,10 @@ pub(super) enum RecordFault {
     AfterUnknown,
     /// It has this correlation number.
     Correlation(u32),
+    /// It has the correlation number of the record that was written before it.
+    Previous,
+    /// It is that of a kernel with another name.
+    OtherName,
 }
 
 /// The thread on which callbacks around driver calls run.
@@ -36,6 +40,8 @@ pub(super) struct CuptiFaults {
     pub(super) holder: Option<String>,
     /// The faults of records, each with the number of records that it has seen.
     pub(super) records: Vec<(When, RecordFault, u64)>,
+    /// The correlation number that the record written last had before any fault.
+    pub(super) last_correlation: u32,
     pub(super) callbacks: CallbackFault,
     /// The subscriber that is called although it has unsubscribed.
     pub(super) lingering: Option<Subscriber>,

@@ -68,7 +68,7 @@ pub(super) const RUNTIME_API: u32 = 2;
 pub(super) const DOMAINS: u32 = 7;
 
 /// The callbacks of the functions that the simulated driver models.
-const CALLBACKS: [(&CStr, u32); 49] = [
+const CALLBACKS: [(&CStr, u32); 50] = [
     (c"cuInit", 1),
     (c"cuDeviceGet", 3),
     (c"cuCtxSynchronize", 17),
@@ -118,6 +118,7 @@ const CALLBACKS: [(&CStr, u32); 49] = [
     (c"cuMemFreeAsync", 600),
     (c"cuGraphInstantiateWithFlags", 643),
     (c"cuLaunchKernelEx", 652),
+    (c"cuMemcpyBatchAsync", 776),
 ];
 
 /// Returns the number of a driver function's callback, or 0 if it has none here.

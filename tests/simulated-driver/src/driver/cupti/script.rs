@@ -79,10 +79,12 @@ fn add_record_fault(
         ["untimed"] => RecordFault::Untimed,
         ["after-unknown"] => RecordFault::AfterUnknown,
         ["correlation", number_] => RecordFault::Correlation(number(number_)?),
+        ["previous"] => RecordFault::Previous,
+        ["other-name"] => RecordFault::OtherName,
         _ => {
             return Err(
-                "say what happens to the record: `drop`, `lose`, `untimed`, `after-unknown` or \
-                `correlation N`"
+                "say what happens to the record: `drop`, `lose`, `untimed`, `after-unknown`, \
+                `correlation N`, `previous` or `other-name`"
                     .to_owned(),
             );
         }

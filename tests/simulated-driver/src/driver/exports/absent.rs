@@ -121,7 +121,7 @@ absent! {
     12_050:
         cuCtxRecordEvent cuCtxWaitEvent cuGreenCtxStreamCreate cuKernelGetLibrary;
     12_080:
-        cuMemBatchDecompressAsync cuMemcpy3DBatchAsync cuMemcpyBatchAsync
+        cuMemBatchDecompressAsync cuMemcpy3DBatchAsync
         cuTensorMapEncodeIm2colWide;
     12_090:
         cuLogsCurrent cuLogsDumpToFile cuLogsDumpToMemory cuLogsRegisterCallback

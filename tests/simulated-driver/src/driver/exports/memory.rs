@@ -2,7 +2,7 @@
 
 use crate::driver::code::CudaResult;
 use crate::driver::entry::entry_points;
-use crate::driver::ffi::Out;
+use crate::driver::ffi::{Array, Out};
 use crate::driver::memory::{AllocationKind, Direction};
 use crate::driver::policy;
 use crate::driver::state::LockedState;
@@ -72,6 +72,15 @@ entry_points! {
         let copied = copy_async(m, to, from, bytes, Direction::DeviceToDevice, stream);
         m.peers = None;
         copied
+    };
+    cuMemcpyBatchAsync(
+        to: Array<usize>, from: Array<usize>, bytes: Array<usize>, count: usize,
+        _attributes: usize, _firsts: usize, _attribute_count: usize, _failed: Out<usize>, stream: usize,
+    ) since 12_080, QUEUES => |m| {
+        (0..count).try_for_each(|index| {
+            let [to, from, bytes] = [&to, &from, &bytes].map(|list| list.element(index).get());
+            copy_async(m, to?, from?, bytes?, Direction::Either, stream)
+        })
     };
 
     cuMemsetD8_v2(to: usize, value: u8, count: usize) since 3_020, WAITS, UNSAFE_IN_CAPTURE => |m| {

@@ -254,6 +254,8 @@ fn answer(state: &DriverState, device: usize, asked: FieldValue) -> FieldValue {
         state.clock.now()
     };
     let (value_type, value) = found.unwrap_or((0, 0));
+    let factor = state.settings.nvml.scaled_fields.get(&asked.field);
+    let value = value.saturating_mul(*factor.unwrap_or(&1));
     FieldValue {
         timestamp: load::unix_us(state, at),
         latency: 0,

@@ -14,6 +14,8 @@ pub(crate) struct Settings {
     pub(super) step_ns: u64,
     /// Fields that no device has.
     pub(super) absent_fields: BTreeSet<u32>,
+    /// Fields whose values are too large by these factors.
+    pub(super) scaled_fields: BTreeMap<u32, u64>,
     devices: BTreeMap<usize, Sensors>,
 }
 
@@ -53,6 +55,7 @@ impl Default for Settings {
             is_reversed: false,
             step_ns: 100_000_000,
             absent_fields: BTreeSet::new(),
+            scaled_fields: BTreeMap::new(),
             devices: BTreeMap::new(),
         }
     }
@@ -74,6 +77,10 @@ pub(crate) fn command(words: &[&str]) -> Result<(), String> {
         ["energy-step", time] => settings.step_ns = duration(time)?.max(1),
         ["without-field", field] => {
             settings.absent_fields.insert(number(field)?);
+        }
+        ["field", field, "times", factor] => {
+            let (field, factor) = (number(field)?, number(factor)?);
+            settings.scaled_fields.insert(field, factor);
         }
         ["device", device, words @ ..] => {
             let sensors = settings
