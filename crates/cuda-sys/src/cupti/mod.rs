@@ -24,7 +24,7 @@ impl Code {
     pub const OUT_OF_MEMORY: Self = Self(8);
     /// `CUPTI_ERROR_UNKNOWN`.
     pub const UNKNOWN: Self = Self(999);
-    /// The code of older libraries for a second subscriber: `CUPTI_ERROR_MAX_LIMIT_REACHED`.
+    /// `CUPTI_ERROR_MAX_LIMIT_REACHED`: a buffer has no more records. Older libraries return it for a second subscriber too.
     const MAX_LIMIT_REACHED: Self = Self(12);
     const MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: Self = Self(39);
 
@@ -354,18 +354,27 @@ impl Cupti {
 
     /// Returns the record after `record` in a buffer, or the first one for null. Returns null after the last one.
     ///
+    /// # Errors
+    ///
+    /// Returns CUPTI's code if it cannot read what follows, such as a record of a kind that it does not know: 21 from CUDA
+    /// 12.4 on, 999 before. It does not reach the records after that one, since only it knows how long they are.
+    ///
     /// # Safety
     ///
     /// CUPTI must have given the buffer back with this number of valid bytes, and `record` must come from it.
-    pub unsafe fn next(&self, buffer: *mut u8, valid: usize, record: *mut u8) -> *mut u8 {
+    pub unsafe fn next(
+        &self,
+        buffer: *mut u8,
+        valid: usize,
+        record: *mut u8,
+    ) -> Result<*mut u8, Refused> {
         let mut next = record;
         // SAFETY: as the caller promises; writes one pointer, which outlives the call.
         let code = unsafe { (self.table.next)(buffer, valid, &raw mut next) };
-        if code == Code::OK {
-            next
-        } else {
-            ptr::null_mut()
+        if code == Code::MAX_LIMIT_REACHED {
+            return Ok(ptr::null_mut());
         }
+        check("cuptiActivityGetNextRecord", code).map(|()| next)
     }
 }
 

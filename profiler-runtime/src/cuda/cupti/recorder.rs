@@ -449,7 +449,7 @@ impl Recorder {
     /// Moves launches and records to where the windows take them.
     fn collect(&mut self) {
         let offset = self.clock_offset;
-        with_ready(|ready| {
+        let unreadable = with_ready(|ready| {
             callback::drain(|launch| {
                 if ready.launches.len() < MAX_WAITING {
                     ready.launches.push(launch);
@@ -457,7 +457,7 @@ impl Recorder {
                     lose(WorkLoss::LaunchQueueFull, 1);
                 }
             });
-            buffers::read(|mut activity| {
+            let unreadable = buffers::read(|mut activity| {
                 for time in [&mut activity.start, &mut activity.end] {
                     if *time != 0 {
                         *time = time.saturating_add_signed(offset);
@@ -470,7 +470,16 @@ impl Recorder {
                 }
             });
             ready.names.extend(names::take_new());
+            unreadable
         });
+        // With no lock held: a warning may reach user code.
+        if let Some(Refused { call, code }) = unreadable {
+            diagnostics::warn_once(&format!(
+                "CUPTI cannot read one of its own records ({call}, code {}): windows lack the kernels and copies that stood \
+                 behind it; try the CUPTI of another release, named in PROFILER_CUPTI_LIBRARY",
+                code.0
+            ));
+        }
     }
 }
 

@@ -12,8 +12,10 @@ pub(super) enum RecordFault {
     Lose,
     /// Its times are zero, as when the device's own buffer was full.
     Untimed,
-    /// A record of a kind that no version has precedes it.
+    /// A record of a kind that no version has precedes it, so that neither is found.
     AfterUnknown,
+    /// A record of a kind that the client has not asked for precedes it.
+    AfterOverhead,
     /// It has this correlation number.
     Correlation(u32),
 }

@@ -78,11 +78,12 @@ fn add_record_fault(
         ["lose"] => RecordFault::Lose,
         ["untimed"] => RecordFault::Untimed,
         ["after-unknown"] => RecordFault::AfterUnknown,
+        ["after-overhead"] => RecordFault::AfterOverhead,
         ["correlation", number_] => RecordFault::Correlation(number(number_)?),
         _ => {
             return Err(
-                "say what happens to the record: `drop`, `lose`, `untimed`, `after-unknown` or \
-                `correlation N`"
+                "say what happens to the record: `drop`, `lose`, `untimed`, `after-unknown`, \
+                `after-overhead` or `correlation N`"
                     .to_owned(),
             );
         }
