@@ -39,7 +39,7 @@ pub struct LostWork {
     /// Launches whose records had not arrived when the window was delivered. An empty graph, which has none, is among them
     /// only if it is not known to have finished, as after the last launch on a stream without GPU times or a wait.
     pub incomplete: u64,
-    /// Work for whose times the device had no space. It is in the window, without times.
+    /// Work for whose times the device had no space, or whose clock was not usable. It is in the window, without times.
     pub without_time: u64,
     /// Launches and records that came after the window had reached its capacity.
     pub over_capacity: u64,
@@ -101,7 +101,8 @@ impl LostWork {
             ),
             (
                 self.without_time,
-                "kernels and copies have no times, since the device had no space for them: record fewer steps",
+                "kernels and copies have no times, since the device had no space for them or their clock was not usable: record \
+                 fewer steps",
             ),
             (
                 self.over_capacity,

@@ -327,16 +327,18 @@ pub(super) fn follow_clock() {
 
 fn time_now() -> u64 {
     let clock = state::lock().timestamp;
-    if let Some(clock) = clock {
-        return clock();
+    // No function of the client is called with a lock held.
+    if let Some(time) = clock.map(|clock| clock()) {
+        return state::lock().told(time);
     }
     let now = LockedState::new().clock.now();
     let cupti = state::lock();
-    if cupti.kinds.is_empty() {
+    let time = if cupti.kinds.is_empty() {
         real_time()
     } else {
         cupti.time(now)
-    }
+    };
+    cupti.told(time)
 }
 
 /// Returns the value that an attribute has unless it is set.

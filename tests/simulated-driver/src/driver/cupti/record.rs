@@ -99,12 +99,12 @@ impl Record {
         let size = self.size(cupti)?;
         let mut fields = Fields::new(self.kind(), size);
         let start = if is_timed {
-            self.start.wrapping_add(self.offset)
+            cupti.told(self.start.wrapping_add(self.offset))
         } else {
             0
         };
         let end = if is_timed && is_complete {
-            self.end.wrapping_add(self.offset)
+            cupti.told(self.end.wrapping_add(self.offset))
         } else {
             0
         };
