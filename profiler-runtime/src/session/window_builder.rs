@@ -256,10 +256,10 @@ fn describe(work: &mut WindowWork, spec: &WindowSpec, recording: Option<Recordin
     };
     work.is_recorded = true;
     work.gaps = gaps(spec, recording);
-    if recording.clock_offset != 0 {
+    if let Some(rate) = recording.other_clock {
         work.notes.push(format!(
-            "CUPTI has a clock of its own, and its times were moved by {} ns: they may be off by some microseconds",
-            recording.clock_offset
+            "the times of kernels were converted from the clock of another profiler, which counts in {rate:.3} ns: they may be \
+             off by some microseconds"
         ));
     }
 }

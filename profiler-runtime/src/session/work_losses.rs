@@ -6,7 +6,7 @@ use crate::cuda::WorkLosses;
 /// for a complete one.
 ///
 /// Some losses are known for the process only, since they happen before it is known which window they concern: `dropped`,
-/// `no_buffer`, `launch_queue_full`, `queue_full` and `without_name`. Each of several sessions that record at once counts
+/// `no_buffer`, `unreadable`, `launch_queue_full`, `queue_full` and `without_name`. Each of several sessions that record at once counts
 /// all of these.
 ///
 /// # Examples
@@ -28,6 +28,9 @@ pub struct LostWork {
     pub dropped: u64,
     /// Records that found no buffer, since all were in use: at least this many, as a whole buffer may count as one.
     pub no_buffer: u64,
+    /// Records that CUPTI could not read, or that stood after one in its buffer: at least this many, as the rest of a buffer
+    /// counts as one.
+    pub unreadable: u64,
     /// Launches that found their queue full, or that were too many to wait for their records. Their work is in the window,
     /// outside of all scopes.
     pub launch_queue_full: u64,
@@ -36,7 +39,7 @@ pub struct LostWork {
     /// Launches whose records had not arrived when the window was delivered. An empty graph, which has none, is among them
     /// only if it is not known to have finished, as after the last launch on a stream without GPU times or a wait.
     pub incomplete: u64,
-    /// Work for whose times the device had no space. It is in the window, without times.
+    /// Work for whose times the device had no space, or whose clock was not usable. It is in the window, without times.
     pub without_time: u64,
     /// Launches and records that came after the window had reached its capacity.
     pub over_capacity: u64,
@@ -70,7 +73,7 @@ impl LostWork {
     /// }
     /// ```
     #[must_use]
-    pub fn counted(&self) -> [(u64, &'static str); 11] {
+    pub fn counted(&self) -> [(u64, &'static str); 12] {
         [
             (
                 self.dropped,
@@ -79,6 +82,10 @@ impl LostWork {
             (
                 self.no_buffer,
                 "or more records of kernels and copies found all buffers in use: record fewer steps",
+            ),
+            (
+                self.unreadable,
+                "or more records of kernels and copies could not be read by CUPTI: try another release of it",
             ),
             (
                 self.launch_queue_full,
@@ -94,7 +101,8 @@ impl LostWork {
             ),
             (
                 self.without_time,
-                "kernels and copies have no times, since the device had no space for them: record fewer steps",
+                "kernels and copies have no times, since the device had no space for them or their clock was not usable: record \
+                 fewer steps",
             ),
             (
                 self.over_capacity,
@@ -127,6 +135,7 @@ impl LostWork {
         let Self {
             dropped,
             no_buffer,
+            unreadable,
             launch_queue_full,
             queue_full,
             incomplete,
@@ -139,6 +148,7 @@ impl LostWork {
         } = other;
         self.dropped += dropped;
         self.no_buffer += no_buffer;
+        self.unreadable += unreadable;
         self.launch_queue_full += launch_queue_full;
         self.queue_full += queue_full;
         self.incomplete += incomplete;
@@ -154,6 +164,7 @@ impl LostWork {
     pub(super) fn add_counted(&mut self, lost: WorkLosses) {
         self.dropped += lost.dropped;
         self.no_buffer += lost.no_buffer;
+        self.unreadable += lost.unreadable;
         self.launch_queue_full += lost.launch_queue_full;
         self.queue_full += lost.queue_full;
         self.without_name += lost.no_name;

@@ -139,6 +139,19 @@ fn records_without_times_are_counted_and_drawn_nowhere() {
     assert!(lost.without_time > 0 && found.len() < KERNELS);
 }
 
+#[test(on = with_cupti()
+    .scripts(["cupti record nth 11 after-unknown", "cupti release 12.0; cupti record nth 11 after-unknown"])
+    .says_once("CUPTI cannot read one of its own records"))]
+fn a_record_that_cupti_cannot_read_is_counted_and_said() {
+    let (found, lost, cupti) = recorded();
+    assert_eq!(cupti.records_unknown, 1);
+    assert!(found.len() < KERNELS, "those behind it are not found");
+    assert_eq!(
+        (lost.unreadable, found.len() as u64 + lost.incomplete),
+        (1, KERNELS as u64)
+    );
+}
+
 #[test(on = with_cupti().scripts(["cupti record every 4 correlation 4711"]))]
 fn kernels_with_a_number_of_no_launch_stand_under_no_scope() {
     let (found, lost, _) = recorded();
@@ -148,13 +161,13 @@ fn kernels_with_a_number_of_no_launch_stand_under_no_scope() {
 }
 
 #[test(on = with_cupti().scripts([
-    "cupti record every 3 after-unknown",
+    "cupti record every 3 after-overhead",
     "cupti early-records on",
     "cupti record-delay 200us",
     "cupti clock ignored",
     "cupti release 12.0",
 ]))]
-fn unknown_records_early_records_and_small_delays_lose_nothing() {
+fn records_nobody_asked_for_early_records_and_small_delays_lose_nothing() {
     let _profiler = init().expect("set up");
     let program = Program::new();
     let stream = program.gpu.stream();

@@ -197,8 +197,8 @@ fn buffers_that_never_return_are_counted() {
     assert_eq!(kernels_in_scope(&trace) + lost.incomplete, KERNELS);
 }
 
-#[test(on = driver().script("cupti early-records on; cupti record every 2 after-unknown").kernels())]
-fn records_may_come_before_the_call_has_returned_and_beside_unknown_ones() {
+#[test(on = driver().script("cupti early-records on; cupti record every 2 after-overhead").kernels())]
+fn records_may_come_before_the_call_has_returned_and_beside_those_nobody_asked_for() {
     let _profiler = init().expect("set up");
     let trace = window();
     assert_eq!(kernels_in_scope(&trace), KERNELS);

@@ -1,7 +1,7 @@
 //! Samples of a device say what its sensors do, and each fault of NVML has one line and no other consequence.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use profiler_runtime::report::{GpuQuantity, GpuSample, ThrottleReasons};
 use profiler_runtime::{Profile, Trace, init, scope, summary};
@@ -40,6 +40,8 @@ fn a_window_has_the_readings_of_the_sensors() {
         tell(
             "nvml device 0 temperature 71; nvml device 0 throttle 68; nvml device 0 sm-clock 1200",
         );
+        // Before the first one, nothing is known of the counters.
+        wait(|| gpu(0).samples > 0);
         tell("nvml device 0 links 4294967290 10 1024 2048");
         next_sample(0);
         tell("nvml device 0 links 4 30 5120 6144");
@@ -155,8 +157,8 @@ const FAULTS: [(&str, &str, &str); 8] = [
     ),
     (
         "slow",
-        "clock real; fault nvmlDeviceGetPerformanceState always delay 20ms",
-        "twice in a row, and is not called any more",
+        "clock real; fault nvmlDeviceGetPerformanceState always delay 3ms",
+        "nvmlDeviceGetPerformanceState takes",
     ),
     (
         "not supported",
@@ -202,8 +204,8 @@ fn each_fault_has_one_line_and_the_program_continues() {
     match fault.as_str() {
         "no driver" | "mismatch" | "no device" => assert_eq!(summary().gpus, []),
         "slow" => {
-            assert_eq!(calls("nvmlDeviceGetPerformanceState"), Some(2));
-            assert!(calls("nvmlDeviceGetMemoryInfo") > Some(2));
+            assert!(calls("nvmlDeviceGetPerformanceState") > Some(2));
+            assert!(gpu.temperature_peak_c.is_some());
         }
         "not supported" => {
             assert_eq!(calls("nvmlDeviceGetTemperature"), Some(1));
@@ -220,6 +222,35 @@ fn each_fault_has_one_line_and_the_program_continues() {
     }
     finish(&stream);
     assert_eq!(row("work").calls, 3);
+}
+
+const SLOW_SENSORS: &str = "clock real
+    fault nvmlDeviceGetMemoryInfo always delay 3ms
+    fault nvmlDeviceGetTemperature always delay 3ms
+    fault nvmlDeviceGetUtilizationRates always delay 3ms";
+
+#[test(on = sampled().script(SLOW_SENSORS).warnings(1).says(["instead of every 100 ms"]))]
+fn slow_sensors_are_read_less_often_and_none_is_given_up() {
+    const PERIOD: Duration = Duration::from_millis(900);
+    let _profiler = init().expect("set up");
+    let _device = Gpu::new(0);
+    drop(scope!("work"));
+    wait(|| !summary().notices.is_empty());
+    let before = gpu(0).samples;
+    std::thread::sleep(PERIOD * 3);
+    // Nine milliseconds, a hundred times.
+    let taken = gpu(0).samples - before;
+    assert!(
+        (1..=4).contains(&taken),
+        "{taken} samples in {:?}",
+        PERIOD * 3
+    );
+    tell("clear-faults; nvml device 0 temperature 93");
+    wait(|| gpu(0).temperature_peak_c == Some(93.0));
+    let (before, began) = (gpu(0).samples, Instant::now());
+    wait(|| gpu(0).samples >= before + 4);
+    // As frequent as before.
+    assert!(began.elapsed() < PERIOD * 4, "{:?}", began.elapsed());
 }
 
 fn unusable() -> OnDriver {

@@ -55,6 +55,61 @@ fn a_window_that_is_shorter_than_the_interval_has_its_energy() {
     );
 }
 
+fn without_an_interval() -> OnDriver {
+    sampled().set_up(|command| _ = command.env_remove("PROFILER_GPU_SAMPLES"))
+}
+
+#[test(on = without_an_interval()
+    .script("clock real; fault nvmlInitWithFlags always delay 600ms")
+    .warnings(0))]
+fn a_window_waits_while_nvml_opens_the_devices() {
+    let (_profiler, _device, stream) = started();
+    let record = || {
+        let session = Profile::builder().gpu_samples(Duration::from_millis(300));
+        let ((), trace) = session.run(|_| {
+            let _scope = scope!("work", stream = &stream);
+            sleep(Duration::from_millis(350));
+        });
+        trace.expect("a window")
+    };
+    // When it closes, NVML has taken longer than a call that is given up.
+    let trace = record();
+    let notes = trace.key_averages().notes;
+    assert_eq!((trace.gpu_samples().count(), &notes[..]), (1, &[][..]));
+}
+
+#[test(on = without_an_interval()
+    .script("clock real; fault nvmlInitWithFlags always delay 600ms")
+    .warnings(0))]
+fn a_window_that_has_ended_long_before_nvml_has_devices_says_so() {
+    let (_profiler, _device, stream) = started();
+    let session = Profile::builder().gpu_samples(Duration::from_millis(100));
+    let ((), trace) = session.run(|_| drop(scope!("work", stream = &stream)));
+    let trace = trace.expect("a window");
+    assert_eq!(trace.gpu_samples().count(), 0);
+    let notes = trace.key_averages().notes;
+    let is_said = |note: &String| note.contains("s to open the devices");
+    assert!(notes.iter().any(is_said), "{notes:?}");
+}
+
+#[test(on = without_an_interval())]
+fn a_window_says_if_nvml_does_not_open_the_devices() {
+    let held = Held::call("nvmlInitWithFlags", 1);
+    let (_profiler, _device, stream) = started();
+    let session = Profile::builder().gpu_samples(Duration::from_millis(100));
+    let ((), trace) = session.run(|_| {
+        drop(scope!("work", stream = &stream));
+        held.wait();
+    });
+    let trace = trace.expect("the window came although a call hangs");
+    assert_eq!(trace.gpu_samples().count(), 0);
+    let notes = trace.key_averages().notes;
+    let is_said = |note: &String| note.contains("nvmlInit has not returned");
+    assert!(notes.iter().any(is_said), "{notes:?}");
+    // It hangs to the end of the process.
+    std::mem::forget(held);
+}
+
 #[test(on = sampled())]
 fn a_call_of_nvml_that_hangs_does_not_hold_a_window() {
     let (_profiler, device, stream) = started();

@@ -25,7 +25,7 @@ impl Code {
         const OK: Self = CUPTI_SUCCESS(0);
         pub const OUT_OF_MEMORY: Self = CUPTI_ERROR_OUT_OF_MEMORY(8);
         pub const UNKNOWN: Self = CUPTI_ERROR_UNKNOWN(999);
-        /// The code of older libraries for a second subscriber.
+        /// A buffer has no more records. Older libraries return it for a second subscriber too.
         const MAX_LIMIT_REACHED: Self = CUPTI_ERROR_MAX_LIMIT_REACHED(12);
         const MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: Self =
             CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED(39);
@@ -370,18 +370,27 @@ impl Cupti {
 
     /// Returns the record after `record` in a buffer, or the first one for null. Returns null after the last one.
     ///
+    /// # Errors
+    ///
+    /// Returns CUPTI's code if it cannot read what follows, such as a record of a kind that it does not know: 21 from CUDA
+    /// 12.4 on, 999 before. It does not reach the records after that one, since only it knows how long they are.
+    ///
     /// # Safety
     ///
     /// CUPTI must have given the buffer back with this number of valid bytes, and `record` must come from it.
-    pub unsafe fn next(&self, buffer: *mut u8, valid: usize, record: *mut u8) -> *mut u8 {
+    pub unsafe fn next(
+        &self,
+        buffer: *mut u8,
+        valid: usize,
+        record: *mut u8,
+    ) -> Result<*mut u8, Refused> {
         let mut next = record.cast();
         // SAFETY: as the caller promises; writes one pointer, which outlives the call.
         let code = unsafe { (self.table.next)(buffer, valid, &raw mut next) };
-        if code == Code::OK {
-            next.cast()
-        } else {
-            ptr::null_mut()
+        if code == Code::MAX_LIMIT_REACHED {
+            return Ok(ptr::null_mut());
         }
+        check("cuptiActivityGetNextRecord", code).map(|()| next.cast())
     }
 }
 

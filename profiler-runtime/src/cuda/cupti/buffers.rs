@@ -16,6 +16,9 @@
 //! Without a free buffer, libraries that can be refused one are; they drop the record and count it. Older ones crash, so
 //! they get one buffer whose content is thrown away, again and again. Several threads of CUPTI may write to that one, so
 //! it is never read: each return counts as one lost record, and may be many.
+//!
+//! Only CUPTI knows how long its records are, so nothing is known of what follows one that it cannot read. The rest of such
+//! a buffer counts as one lost record, and may be many.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::ffi::c_void;
@@ -25,7 +28,7 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
-use profiler_cuda_sys::cupti::Cupti;
+use profiler_cuda_sys::cupti::{Cupti, Refused};
 use profiler_host::diagnostics::user_code;
 use profiler_host::process::fork;
 use profiler_host::sync::{Queue, RaceCell, ReentrancyGuard};
@@ -98,27 +101,28 @@ pub(super) fn prepare(cupti: &'static Cupti, on_full: fn()) -> bool {
 }
 
 /// Reads the records of all buffers that have come back, and makes the buffers free again. Called on the recorder's
-/// thread. Returns `true` if there was a buffer.
-pub(super) fn read(mut take: impl FnMut(WorkActivity)) -> bool {
-    let Some(pool) = POOL.get() else {
-        return false;
-    };
-    let mut has_read = false;
+/// thread. Returns why CUPTI could not read the rest of a buffer, if that has happened.
+pub(super) fn read(mut take: impl FnMut(WorkActivity)) -> Option<Refused> {
+    let pool = POOL.get()?;
+    let mut unreadable = None;
     while let Some(Full { buffer, valid }) = pool.full.pop() {
-        has_read = true;
         let address = pool.buffers[buffer].address.load(Relaxed);
-        pool.records(address, valid, |record| {
+        let whole = pool.records(address, valid, |record| {
             if let Some(activity) = record.activity() {
                 take(activity);
             }
         });
+        if let Err(refused) = whole {
+            lose(WorkLoss::Unreadable, 1);
+            unreadable = Some(refused);
+        }
         // SAFETY: this thread owns the buffer, which has that size.
         unsafe { ptr::write_bytes(address, 0, SIZE) };
         // There is space for every buffer that exists.
         let _ = pool.free.push(buffer);
     }
     pool.grow();
-    has_read
+    unreadable
 }
 
 impl Pool {
@@ -175,17 +179,22 @@ impl Pool {
         buffer.is_at_cupti.swap(false, AcqRel).then_some(place)
     }
 
-    /// Calls `visit` with each record of a buffer.
-    fn records(&self, buffer: *mut u8, valid: usize, mut visit: impl FnMut(Record)) {
+    /// Calls `visit` with each record of a buffer, up to one that CUPTI cannot read.
+    fn records(
+        &self,
+        buffer: *mut u8,
+        valid: usize,
+        mut visit: impl FnMut(Record),
+    ) -> Result<(), Refused> {
         let mut record = ptr::null_mut();
         loop {
             if valid == 0 {
-                return;
+                return Ok(());
             }
             // SAFETY: CUPTI has given the buffer back with this number of bytes.
-            record = unsafe { self.cupti.next(buffer, valid, record) };
+            record = unsafe { self.cupti.next(buffer, valid, record) }?;
             if record.is_null() {
-                return;
+                return Ok(());
             }
             // SAFETY: CUPTI has returned it, and it stays until the buffer is filled with zeros.
             visit(unsafe { Record::new(record) });
@@ -255,7 +264,8 @@ fn take_back(buffer: *mut u8, valid: usize) {
         return lose(WorkLoss::NoBuffer, u64::from(valid > 0));
     };
     let valid = valid.min(SIZE);
-    pool.records(buffer, valid, |record| {
+    // What cannot be read counts when the recorder reads the buffer.
+    let _ = pool.records(buffer, valid, |record| {
         if let Some(address) = record.name() {
             // SAFETY: the record has just come from CUPTI, whose names are terminated.
             record.set_name(unsafe { names::number_of(address) });

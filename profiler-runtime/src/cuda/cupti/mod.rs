@@ -6,7 +6,7 @@
 //! - [`callback`]: CUPTI calls it on the thread that calls CUDA, at both ends of a call. It notes the innermost scope in
 //!   a [`Launch`], in a bounded queue.
 //! - [`buffers`]: the memory that CUPTI writes its records to. [`record`] reads them into [`WorkActivity`] values, [`names`]
-//!   keeps the names of kernels, which belong to CUPTI.
+//!   keeps the names of kernels, which belong to CUPTI, and [`record_clock`] relates their times to the profiler's.
 //! - [`recorder`]: the thread: subscribes, enables, flushes, and ends all that after the last window.
 //! - [`ready`]: launches and activities on their way to the windows, which join them by their correlation.
 
@@ -25,6 +25,8 @@ mod names;
 mod ready;
 #[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 mod record;
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
+mod record_clock;
 #[cfg(not(all(feature = "cuda", not(target_family = "wasm"))))]
 #[path = "not_built.rs"]
 mod recorder;

@@ -23,7 +23,7 @@ pub(crate) enum Demand {
 pub(crate) struct Recording {
     pub(crate) since: u64,
     pub(crate) idle_until: u64,
-    pub(crate) clock_offset: i64,
+    pub(crate) other_clock: Option<f64>,
 }
 
 pub(crate) fn want_kernels(_demand: Demand) {}

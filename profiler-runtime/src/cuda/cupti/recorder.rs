@@ -28,14 +28,14 @@ use profiler_cuda_sys::cupti::{Code, Cupti, Refused, Subscriber, calls, kind};
 use profiler_cuda_sys::driver::Driver;
 use profiler_host::background::Background;
 use profiler_host::diagnostics;
-use profiler_host::process::platform;
 use profiler_host::sync::{Lock, RaceCell};
 
 use super::losses::{WorkLoss, lose};
 use super::ready::{MAX_WAITING, with_ready};
+use super::record_clock::{ClockError, RecordClock, clock_ns};
 use super::status::KernelStatus;
 use super::{buffers, callback, discovery, names};
-use crate::clock::{clock, now, unix_ns};
+use crate::clock::{clock, now};
 use crate::cuda::ffi::library::{self, DiscoveryReason};
 use crate::cuda::resolver::ExitGate;
 use crate::own_cost;
@@ -91,8 +91,8 @@ pub(crate) struct Recording {
     pub(crate) since: u64,
     /// Until when no work can have run, in ticks, since the program had not initialised the driver.
     pub(crate) idle_until: u64,
-    /// The nanoseconds that are added to CUPTI's times: zero if its clock is the profiler's.
-    pub(crate) clock_offset: i64,
+    /// The nanoseconds of a unit of CUPTI's clock if that is not the profiler's.
+    pub(crate) other_clock: Option<f64>,
 }
 
 /// Sets what the sessions want. Starts the recorder's thread if the program uses CUDA; otherwise a later call does.
@@ -251,22 +251,14 @@ const KINDS: [u32; 5] = [
 const PAUSE: Duration = Duration::from_millis(10);
 /// The pause between flushes that no window has asked for: they keep buffers from filling up.
 const FLUSH_PERIOD: Duration = Duration::from_millis(100);
-/// A difference between CUPTI's clock and the profiler's that is attributed to the readings themselves, in nanoseconds.
-const CLOCK_TOLERANCE: i64 = 1_000;
-
-/// The time by which CUPTI dates its records: the system's clock, as the windows' time line.
-extern "C" fn clock_ns() -> u64 {
-    u64::try_from(unix_ns(platform::wall_time())).unwrap_or_default()
-}
-
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     subscriber: Option<(&'static Cupti, Subscriber)>,
     is_recording: bool,
     /// The attempt that failed last, which is not repeated.
     failed: Option<u32>,
-    /// The nanoseconds that are added to CUPTI's times.
-    clock_offset: i64,
+    /// The clock of the records.
+    clock: RecordClock,
     /// When the last flush began, in ticks.
     flushed: u64,
     /// When the driver was last seen not to be initialised, in ticks.
@@ -316,12 +308,15 @@ impl Recorder {
             let is_due = self.is_recording && begun.saturating_sub(self.flushed) >= period;
             if asked > 0 || is_due {
                 let is_forced = asked > 1 && !self.is_recording;
-                let _ = cupti.flush(is_forced);
+                self.flush(cupti, is_forced);
                 self.flushed = begun;
-                lose(WorkLoss::Dropped, cupti.take_dropped());
             }
         }
         self.collect();
+        if self.clock == RecordClock::Unknown && self.is_recording {
+            self.failed = Some(attempt);
+            self.end();
+        }
         // After `collect`: a window that sees the flush finds what it gave.
         if asked > 0 {
             FLUSHED[0].store(begun, Release);
@@ -382,6 +377,10 @@ impl Recorder {
                 _ => refused(error),
             })?,
         };
+        if self.subscriber.is_none() {
+            // Until it has been looked at: there are no records of before.
+            self.clock = RecordClock::Unknown;
+        }
         self.subscriber = Some((cupti, subscriber));
         if let Err(error) = enable(cupti, subscriber) {
             // While the process exits, CUPTI is not called any more.
@@ -390,12 +389,20 @@ impl Recorder {
             }
             return Err(refused(error));
         }
-        self.clock_offset = clock_offset(cupti);
+        match RecordClock::of(cupti) {
+            Ok(clock) => self.clock = clock,
+            Err(error) => {
+                if !GATE.is_closed() {
+                    self.end();
+                }
+                return Err(unusable(error));
+            }
+        }
         // Before the first call is noted: what windows see of the period is complete.
         *RECORDING.lock() = Some(Recording {
             since: now(),
             idle_until: self.idle_until,
-            clock_offset: self.clock_offset,
+            other_clock: self.clock.other_rate(),
         });
         IS_SUBSCRIBED.store(true, Release);
         callback::start(wake);
@@ -438,18 +445,27 @@ impl Recorder {
             return;
         };
         self.pause();
-        let _ = cupti.flush(true);
-        lose(WorkLoss::Dropped, cupti.take_dropped());
+        self.flush(cupti, true);
         self.collect();
         let _ = cupti.unsubscribe(subscriber);
         self.subscriber = None;
         IS_SUBSCRIBED.store(false, Release);
     }
 
+    /// Has CUPTI give back what it has, and finds out whether its clock is the one that it had.
+    fn flush(&mut self, cupti: &Cupti, is_forced: bool) {
+        let _ = cupti.flush(is_forced);
+        lose(WorkLoss::Dropped, cupti.take_dropped());
+        if let Err(error) = self.clock.check(cupti) {
+            give_up(error);
+        }
+    }
+
     /// Moves launches and records to where the windows take them.
     fn collect(&mut self) {
-        let offset = self.clock_offset;
-        with_ready(|ready| {
+        let clock = &mut self.clock;
+        let mut wrong = None;
+        let unreadable = with_ready(|ready| {
             callback::drain(|launch| {
                 if ready.launches.len() < MAX_WAITING {
                     ready.launches.push(launch);
@@ -457,11 +473,13 @@ impl Recorder {
                     lose(WorkLoss::LaunchQueueFull, 1);
                 }
             });
-            buffers::read(|mut activity| {
-                for time in [&mut activity.start, &mut activity.end] {
-                    if *time != 0 {
-                        *time = time.saturating_add_signed(offset);
-                    }
+            let unreadable = buffers::read(|mut activity| {
+                let times = [activity.start, activity.end].map(|time| clock.unix_ns(time));
+                [activity.start, activity.end] = times.map(Option::unwrap_or_default);
+                if let Err(error) = clock.check_record(activity.start) {
+                    *clock = RecordClock::Unknown;
+                    [activity.start, activity.end] = [0; 2];
+                    wrong = Some(error);
                 }
                 if ready.activities.len() < MAX_WAITING {
                     ready.activities.push(activity);
@@ -470,8 +488,33 @@ impl Recorder {
                 }
             });
             ready.names.extend(names::take_new());
+            unreadable
         });
+        // With no lock held: a warning may reach user code.
+        if let Some(error) = wrong {
+            give_up(error);
+        }
+        if let Some(Refused { call, code }) = unreadable {
+            diagnostics::warn_once(&format!(
+                "CUPTI cannot read one of its own records ({call}, code {}): windows lack the kernels and copies that stood \
+                 behind it; try the CUPTI of another release, named in PROFILER_CUPTI_LIBRARY",
+                code.0
+            ));
+        }
     }
+}
+
+fn unusable(error: ClockError) -> KernelStatus {
+    KernelStatus::UnusableClock {
+        reason: error.to_string(),
+    }
+}
+
+/// Notes that the times of records mean nothing from now on.
+fn give_up(error: ClockError) {
+    let status = unusable(error);
+    diagnostics::warn_once(&format!("{status}; kernels are left out"));
+    set_status(status);
 }
 
 /// Returns CUPTI's library, and looks for it on the first call that finds it.
@@ -539,25 +582,6 @@ fn enable(cupti: &'static Cupti, subscriber: Subscriber) -> Result<(), Refused> 
     Ok(())
 }
 
-/// Returns what must be added to CUPTI's times to get the profiler's, in nanoseconds: zero if CUPTI uses the profiler's
-/// clock. Compares one reading of its clock with readings around it.
-fn clock_offset(cupti: &Cupti) -> i64 {
-    let before = clock_ns();
-    let Some(read) = cupti.timestamp() else {
-        return 0;
-    };
-    offset_of(before, read, clock_ns())
-}
-
-fn offset_of(before: u64, read: u64, after: u64) -> i64 {
-    let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
-    let (before, read, after) = (signed(before), signed(read), signed(after));
-    if (before - CLOCK_TOLERANCE..=after.saturating_add(CLOCK_TOLERANCE)).contains(&read) {
-        return 0;
-    }
-    (before + (after - before) / 2).saturating_sub(read)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -597,12 +621,5 @@ mod tests {
     fn demands_are_ordered() {
         assert!(Demand::Nothing < Demand::Rest);
         assert!(Demand::Rest < Demand::IfPossible && Demand::IfPossible < Demand::Required);
-    }
-    #[test]
-    fn a_clock_between_two_readings_is_the_same_one() {
-        assert_eq!(offset_of(10_000, 10_500, 11_000), 0);
-        assert_eq!(offset_of(10_000, 9_500, 11_000), 0);
-        assert_eq!(offset_of(10_000, 500, 11_000), 10_000);
-        assert_eq!(offset_of(10_000, 20_500, 11_000), -10_000);
     }
 }

@@ -44,6 +44,12 @@ pub enum KernelStatus {
         /// CUPTI's name of the code, if it has one.
         name: String,
     },
+    /// CUPTI dates its records by a clock that cannot be related to the profiler's: another profiler in the process has
+    /// given it one.
+    UnusableClock {
+        /// What the clock does.
+        reason: String,
+    },
     /// Kernels are recorded while a session records.
     Ready {
         /// The path of the library, or its name if the program had loaded it.
@@ -108,6 +114,11 @@ impl fmt::Display for KernelStatus {
                     "CUPTI refused {call} ({name}, code {code}): see its release notes for this driver and device"
                 )
             }
+            Self::UnusableClock { reason } => write!(
+                f,
+                "the times of kernels are not known, since the clock of CUPTI {reason}: run the program without another \
+                 profiler that gives CUPTI a clock"
+            ),
             Self::Ready {
                 library, version, ..
             } => write!(f, "CUPTI {version} ({library})"),

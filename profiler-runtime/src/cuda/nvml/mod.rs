@@ -4,8 +4,8 @@
 //! milliseconds, and on a lost device it may not return: the measured threads and the summary only read what the
 //! sampler has stored, and the exit of the process waits for it with a limit.
 //!
-//! [`library`] finds NVML, [`sensors`] reads one device by the calls in [`getters`],
-//! [`sampled`] compares each sample with the one before, [`store`] keeps the samples. [`energy`] shares
+//! [`library`] finds NVML, [`sensors`] reads one device by the calls in [`getters`], [`pace`] makes samples rarer where
+//! these are slow, [`sampled`] compares each sample with the one before, [`store`] keeps the samples. [`energy`] shares
 //! energy out to names, by the GPU times that the resolver adds: [`intervals`].
 
 #[cfg(all(feature = "cuda", not(target_family = "wasm")))]
@@ -25,6 +25,8 @@ mod intervals;
 mod library;
 #[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 mod logged;
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
+mod pace;
 #[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 mod sampled;
 #[cfg(not(all(feature = "cuda", not(target_family = "wasm"))))]

@@ -26,6 +26,7 @@ use profiler_host::sync::Lock;
 use profiler_report::internal::GpuSamples;
 
 use super::call::{Call, Observer};
+use super::pace::{Pace, SlowCalls};
 use super::sampled::SampledDevice;
 use super::store::Store;
 use super::{energy, library, sensors};
@@ -55,6 +56,9 @@ static HAS_FAILED: AtomicBool = AtomicBool::new(false);
 static IN_CALL: AtomicU64 = AtomicU64::new(0);
 /// When that call began, in nanoseconds since the Unix epoch.
 static CALL_BEGAN: AtomicU64 = AtomicU64::new(0);
+
+/// When NVML had opened the devices, and how long that took, in nanoseconds since the Unix epoch and in nanoseconds; 0 before.
+static OPENED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 /// The least time between two samples, except for the last one of the program.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -123,13 +127,27 @@ impl ClosingSample {
             || HAS_FAILED.load(Relaxed)
             || STOPPED.load(Relaxed)
             || !THREAD.is_running()
-            || has_call_hung()
+            || has_sensor_hung()
     }
 }
 
 /// Returns `true` if the call in progress has lasted as long as the end of the program would wait for it.
 fn has_call_hung() -> bool {
     call_in_progress().is_some_and(|(_, took_ns)| Duration::from_nanos(took_ns) >= PATIENCE)
+}
+
+/// Returns `true` if a call of a sample has lasted that long. NVML takes longer to open its devices, once: a window waits for
+/// that within its own limit.
+fn has_sensor_hung() -> bool {
+    let call = call_in_progress();
+    call.is_some_and(|(call, _)| !is_opening(call)) && has_call_hung()
+}
+
+/// Returns `true` if a call belongs to those that come before all samples.
+fn is_opening(call: u64) -> bool {
+    [Call::Initialise, Call::Devices]
+        .iter()
+        .any(|opening| *opening as u64 == call)
 }
 
 /// Takes a sample now, and waits for it with a limit: the last one of the program would be missing otherwise.
@@ -195,7 +213,16 @@ pub(crate) fn samples_between(
         .filter(|ns| *ns > 0)
         .unwrap_or_else(interval_ns_now);
     let samples = STORE.lock().between(interval_ns, (opened, closed));
-    completed(samples, Some(ticks))
+    let mut samples = completed(samples, Some(ticks));
+    let [since, took] = [&OPENED[0], &OPENED[1]].map(|known| known.load(Relaxed));
+    let is_late = i64::try_from(since).is_ok_and(|since| since > closed);
+    if is_late && samples.devices.is_empty() {
+        samples.notes.push(format!(
+            "NVML took {:.1} s to open the devices, until after the window: it has no samples of the GPU",
+            took as f64 / 1e9
+        ));
+    }
+    samples
 }
 
 /// Adds what the store does not have.
@@ -203,20 +230,26 @@ fn completed(mut samples: GpuSamples, between: Option<(u64, u64)>) -> GpuSamples
     for device in &mut samples.devices {
         device.energy = energy::of_device(&device.device.uuid, between);
     }
-    samples.notes.extend(hanging_call());
+    samples.notes.extend(hanging_call(between.is_some()));
     samples
 }
 
-fn hanging_call() -> Option<String> {
+/// Says that samples are missing since a call has not returned: at once for a window, which has not waited for it.
+fn hanging_call(is_for_window: bool) -> Option<String> {
     let (call, took) = call_in_progress()?;
-    (took > HANGS_NS).then(|| {
+    let is_long = if is_for_window {
+        is_opening(call) || Duration::from_nanos(took) >= PATIENCE
+    } else {
+        took > HANGS_NS
+    };
+    is_long.then(|| {
         let function = Call::ALL
             .into_iter()
             .find(|known| *known as u64 == call)
             .map_or("NVML", |call| call.names().0);
         format!(
-            "{function} has not returned for {} s: there are no samples of the GPU since then",
-            took / 1_000_000_000
+            "{function} has not returned for {:.1} s: there are no samples of the GPU since then",
+            took as f64 / 1e9
         )
     })
 }
@@ -297,13 +330,17 @@ fn run() {
         let asked = ASKED.load(Acquire);
         let is_asked = asked > DONE.load(Relaxed);
         let is_last = is_asked && IS_LAST.swap(false, Relaxed);
+        let pace = |known: &Option<Sampler>, of: fn(&Pace, Duration) -> Duration, wanted| {
+            known.as_ref().map_or(wanted, |open| of(&open.pace, wanted))
+        };
         // Windows may open and close more often than that.
+        let shortest = pace(&sampler, Pace::for_windows, SHORTEST);
         let too_early = taken
             .filter(|_| is_asked && !is_last)
-            .map(|taken| SHORTEST.saturating_sub(taken.elapsed()))
+            .map(|taken| shortest.saturating_sub(taken.elapsed()))
             .filter(|left| !left.is_zero());
         // Read anew in each round, since a window may have opened that wants a shorter one.
-        let interval = interval();
+        let interval = interval().map(|wanted| pace(&sampler, Pace::interval, wanted));
         let left = interval.map(|interval| {
             let since = last.map_or(Duration::MAX, |last| last.elapsed());
             interval.saturating_sub(since)
@@ -368,11 +405,13 @@ struct Sampler {
     devices: Vec<SampledDevice>,
     /// `true` once the program's devices are known, in the numbers of CUDA.
     is_matched: bool,
+    pace: Pace,
 }
 
 impl Sampler {
     fn open() -> Result<Self, String> {
         let path = with_control(|control| control.settings.nvml_library.clone());
+        let began = now_ns();
         let ended = || "sampling has ended".to_owned();
         let table = watched(Call::Initialise, || library::open(path.as_deref()));
         let table = table
@@ -386,10 +425,14 @@ impl Sampler {
             return Err("NVML finds no device".to_owned());
         }
         let devices = devices.into_iter().map(SampledDevice::new);
+        let opened = now_ns();
+        OPENED[1].store(opened.saturating_sub(began), Relaxed);
+        OPENED[0].store(opened, Relaxed);
         Ok(Self {
             table,
             devices: devices.collect(),
             is_matched: false,
+            pace: Pace::default(),
         })
     }
 
@@ -397,6 +440,7 @@ impl Sampler {
     fn sample(&mut self, is_last: bool) {
         let was_matched = self.is_matched;
         self.match_devices();
+        let mut slow = SlowCalls::default();
         let count_processes = is_last || (self.is_matched && !was_matched);
         for device in &mut self.devices {
             if STOPPED.load(SeqCst) {
@@ -408,10 +452,15 @@ impl Sampler {
                 });
             }
             device.sample(&self.table, &Progress, &STORE);
+            slow.add_all(device.sensors.take_slow_calls());
             // CUDA has a number for it, or the run ends without.
             if self.is_matched || is_last {
                 device.decide_name();
             }
+        }
+        if let Some(note) = self.pace.sampled(slow, interval()) {
+            STORE.lock().note(note.clone());
+            diagnostics::warn_once(&note);
         }
     }
 

@@ -2,7 +2,6 @@
 
 use std::ffi::c_uint;
 use std::ptr;
-use std::time::Duration;
 
 use profiler_cuda_sys::nvml::field::{self, Reading, Value};
 use profiler_cuda_sys::nvml::{Code, Handle, MEMORY_CLOCK, SM_CLOCK, Table};
@@ -11,11 +10,7 @@ use profiler_report::{GpuDevice, GpuQuantity, GpuReadings, ThrottleReasons};
 
 use super::call::{CALLS, Call, Observer};
 use super::getters::{fields, memory, number, reasons, temperature, text, utilization};
-
-/// A call that takes longer holds a lock of the driver that long, and launches of the program wait for it.
-const SLOW: Duration = Duration::from_millis(1);
-/// A call that was slow this many times in a row is left out from then on.
-const MAX_SLOW: u32 = 2;
+use super::pace::{IN_A_ROW, SLOW, SlowCalls};
 
 /// A device and the state of its calls.
 #[derive(Debug)]
@@ -24,6 +19,8 @@ pub(super) struct Sensors {
     pub(super) device: GpuDevice,
     /// How often each call was slow in a row; `None` if it is not made any more.
     slow: [Option<u32>; CALLS],
+    /// The calls that were slow since they were taken.
+    slow_calls: SlowCalls,
     counters: [Option<Value>; 4],
     pub(super) is_lost: bool,
     /// Reasons why readings are missing, until they are taken.
@@ -132,6 +129,7 @@ impl Sensors {
             handle,
             device,
             slow: [Some(0); CALLS],
+            slow_calls: SlowCalls::default(),
             counters: [None; 4],
             is_lost: false,
             notes: Vec::new(),
@@ -274,6 +272,11 @@ impl Sensors {
         }
     }
 
+    /// Takes the calls that were slow since this was asked last.
+    pub(super) fn take_slow_calls(&mut self) -> SlowCalls {
+        std::mem::take(&mut self.slow_calls)
+    }
+
     /// Makes a call, unless it was given up, and times it.
     fn call<T>(
         &mut self,
@@ -294,13 +297,8 @@ impl Sensors {
         let (function, reading) = call.names();
         let (index, name) = (self.device.nvml_index, &self.device.name);
         let mut next = Some(slow);
-        if slow >= MAX_SLOW {
-            next = None;
-            self.notes.push(Note::Warning(format!(
-                "{function} took {} ms on GPU {index} ({name}) of nvidia-smi, twice in a row, and is not called any more, \
-                 since launches wait for it: {reading} is missing from then on",
-                took.as_millis()
-            )));
+        if slow >= IN_A_ROW {
+            self.slow_calls.add(call, took);
         }
         if let Err(code) = result {
             let device = format!("GPU {index} ({name}) of nvidia-smi");

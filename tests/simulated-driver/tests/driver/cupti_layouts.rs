@@ -4,7 +4,7 @@ use libloading::Library;
 
 use crate::cupti_client::{
     Cupti, DRIVER, KERNEL, MEMCPY, MEMCPY2, MEMSET, NextRecord, OVERHEAD, Record, SYNCHRONIZATION,
-    starts_of_records,
+    walk,
 };
 use crate::support::{Driver, NON_BLOCKING, made};
 
@@ -51,6 +51,69 @@ fn buffer_of(release: &str) -> (usize, usize, Vec<u32>) {
     (address, valid, kinds)
 }
 
+/// Kinds and bytes of records.
+type After = &'static [(u32, usize)];
+
+/// What a buffer has after a kernel: a kind and bytes of its record. Then the codes that end it, before and from CUDA 12.4 on,
+/// and how many records are found.
+const ENDS: [(After, [u32; 2], usize); 6] = [
+    (&[], [12, 12], 1),
+    // Another kernel, of which a part is there.
+    (&[(KERNEL, 16)], [12, 12], 1),
+    (&[(KERNEL, 1_000)], [12, 12], 2),
+    (&[(0, 64), (KERNEL, 1_000)], [999, 21], 1),
+    (&[(9_999, 64), (KERNEL, 1_000)], [999, 21], 1),
+    (&[(0, 4)], [999, 21], 1),
+];
+
+/// Walks a buffer with a kernel and what follows it. Returns where the records begin, and the code at the end.
+fn walked(next: NextRecord, release: &str, after: &[(u32, usize)]) -> (Vec<usize>, u32) {
+    let kernel = match release {
+        "11.8" => 200,
+        "13.0" => 216,
+        _ => 208,
+    };
+    let mut words: Vec<u32> = Vec::new();
+    for (kind, bytes) in [(KERNEL, kernel)].iter().chain(after) {
+        let bytes = if *bytes == 1_000 { kernel } else { *bytes };
+        words.push(*kind);
+        words.resize(words.len() + bytes / 4 - 1, 0);
+    }
+    let valid = 4 * words.len();
+    // Nothing after the end is a record.
+    words.resize(words.len() + 64, 0);
+    let aligned: Vec<u64> = words
+        .chunks_exact(2)
+        .map(|pair| u64::from(pair[0]) | u64::from(pair[1]) << 32)
+        .collect();
+    let (starts, code) = walk(next, aligned.as_ptr() as usize, valid);
+    let place = |start: usize| start - aligned.as_ptr() as usize;
+    (starts.into_iter().map(place).collect(), code)
+}
+
+/// Walks such a buffer with the simulated library.
+fn simulated(release: &str, after: &[(u32, usize)]) -> (Vec<usize>, u32) {
+    let driver = Driver::ready_after("clock virtual");
+    driver
+        .run(&format!("cupti release {release}"))
+        .expect("a right script");
+    let library = driver.simulator.library();
+    // SAFETY: the function has this type.
+    let next = *unsafe { library.get::<NextRecord>(b"cuptiActivityGetNextRecord") }
+        .expect("the library has this function");
+    walked(next, release, after)
+}
+
+#[test]
+fn a_record_that_cannot_be_read_ends_a_buffer() {
+    for (release, codes) in [("11.8", 0), ("12.0", 0), ("12.4", 1), ("12.9", 1), ("13.0", 1)] {
+        for (after, ends, found) in ENDS {
+            let (starts, code) = simulated(release, after);
+            assert_eq!((starts.len(), code), (found, ends[codes]), "{release}: {after:?}");
+        }
+    }
+}
+
 #[test]
 fn nvidias_library_finds_the_same_records_in_a_simulated_buffer() {
     let Ok(libraries) = std::env::var(LIBRARIES) else {
@@ -81,13 +144,16 @@ fn nvidias_library_finds_the_same_records_in_a_simulated_buffer() {
         // SAFETY: the function has this type in all releases.
         let next = *unsafe { library.get::<NextRecord>(b"cuptiActivityGetNextRecord") }
             .expect("all releases have this function");
-        let starts = starts_of_records(next, address, valid);
+        let (starts, end) = walk(next, address, valid);
         // SAFETY: each record begins with its kind, and the buffer is never freed.
         let found: Vec<u32> = starts
             .iter()
             .map(|at| unsafe { (*at as *const u32).read() })
             .collect();
-        assert_eq!(found, kinds, "{release}");
+        assert_eq!((&found, end), (&kinds, 12), "{release}");
+        for (ends, ..) in ENDS {
+            assert_eq!(walked(next, release, ends), simulated(release, ends), "{release}: {ends:?}");
+        }
         println!("CUDA {release}: {} records, {valid} bytes", kinds.len());
     }
 }

@@ -218,13 +218,16 @@ fn write(buffers: &mut BTreeMap<u64, Buffer>, record: &Record, is_complete: bool
             cupti.report.records_untimed += 1;
             is_timed = false;
         }
-        Some(RecordFault::AfterUnknown) => {
-            let body = Body::Unknown;
-            let unknown = Record { body, ..record }.encode(&cupti, true, true);
-            cupti.report.records_unknown += 1;
+        Some(fault @ (RecordFault::AfterUnknown | RecordFault::AfterOverhead)) => {
+            let body = match fault {
+                RecordFault::AfterUnknown => Body::Unknown,
+                _ => Body::Overhead { kind: FLUSH },
+            };
+            let before = Record { body, ..record }.encode(&cupti, true, true);
+            cupti.report.records_unknown += u64::from(fault == RecordFault::AfterUnknown);
             drop(cupti);
-            if let Some(unknown) = unknown {
-                append(buffers, key, &unknown);
+            if let Some(before) = before {
+                append(buffers, key, &before);
             }
             cupti = state::lock();
         }

@@ -9,7 +9,7 @@ use super::fault::CallbackFault;
 use super::ids::{
     self, API_NOT_IMPLEMENTED, CuptiResult, INVALID_CONTEXT, INVALID_KIND, INVALID_PARAMETER,
     INVALID_STREAM, MAX_LIMIT_REACHED, MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, NOT_COMPATIBLE,
-    PARAMETER_SIZE_NOT_SUFFICIENT, kind,
+    PARAMETER_SIZE_NOT_SUFFICIENT, UNKNOWN, kind,
 };
 use super::layout;
 use super::state::{self, Subscriber, real_time};
@@ -342,16 +342,18 @@ pub(super) fn follow_clock() {
 
 fn time_now() -> u64 {
     let clock = state::lock().timestamp;
-    if let Some(clock) = clock {
-        return clock();
+    // No function of the client is called with a lock held.
+    if let Some(time) = clock.map(|clock| clock()) {
+        return state::lock().told(time);
     }
     let now = LockedState::new().clock.now();
     let cupti = state::lock();
-    if cupti.kinds.is_empty() {
+    let time = if cupti.kinds.is_empty() {
         real_time()
     } else {
         cupti.time(now)
-    }
+    };
+    cupti.told(time)
 }
 
 /// Returns the value that an attribute has unless it is set.
@@ -382,7 +384,8 @@ fn copy_attribute(held: &[u8], size: &InOut<usize>, value: usize) -> CuptiResult
     size.set(held.len()).map_err(|_| INVALID_PARAMETER)
 }
 
-/// Moves `record` to the next record of a buffer, or to the first one if it is null.
+/// Moves `record` to the next record of a buffer, or to the first one if it is null. Like the real library, answers a kind
+/// that it cannot read with an error, and so never reaches what follows; a record that does not fit is the end.
 fn next_record(buffer: usize, bytes: usize, record: &InOut<usize>) -> CuptiResult {
     let at = record.get().map_err(|_| INVALID_PARAMETER)?;
     if buffer == 0 {
@@ -391,12 +394,17 @@ fn next_record(buffer: usize, bytes: usize, record: &InOut<usize>) -> CuptiResul
     let size_at = |at: usize| {
         let kind = u32::try_from(ffi::word(at, 0) & 0xffff_ffff).unwrap_or(0);
         let cupti = state::lock();
-        layout::size(kind, cupti.version, cupti.is_11_8).ok_or(INVALID_KIND)
+        let unreadable = if cupti.version < layout::CUDA_12_4 {
+            UNKNOWN
+        } else {
+            INVALID_KIND
+        };
+        layout::size(kind, cupti.version, cupti.is_11_8).ok_or(unreadable)
     };
     let next = if at == 0 { buffer } else { at + size_at(at)? };
-    if next + 8 > buffer + bytes {
+    let end = buffer + bytes;
+    if next >= end || next + size_at(next)? > end {
         return Err(MAX_LIMIT_REACHED);
     }
-    size_at(next)?;
     record.set(next).map_err(|_| INVALID_PARAMETER)
 }

@@ -12,8 +12,10 @@ pub(super) enum RecordFault {
     Lose,
     /// Its times are zero, as when the device's own buffer was full.
     Untimed,
-    /// A record of a kind that no version has precedes it.
+    /// A record of a kind that no version has precedes it, so that neither is found.
     AfterUnknown,
+    /// A record of a kind that the client has not asked for precedes it.
+    AfterOverhead,
     /// It has this correlation number.
     Correlation(u32),
     /// It has the correlation number of the record that was written before it.
@@ -31,6 +33,22 @@ pub(super) enum CallbackFault {
     Foreign,
     /// They are still made after the client has unsubscribed.
     AfterUnsubscribe,
+}
+
+/// A clock that counts in units of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OtherClock {
+    /// When it was zero, in nanoseconds since 1970.
+    pub(super) zero: u64,
+    pub(super) ticks_per_us: u64,
+}
+
+impl OtherClock {
+    /// Returns what it shows at a time in nanoseconds since 1970.
+    pub(super) fn at(self, ns: u64) -> u64 {
+        let ticks = u128::from(ns.saturating_sub(self.zero)) * u128::from(self.ticks_per_us);
+        u64::try_from(ticks / 1_000).unwrap_or(u64::MAX)
+    }
 }
 
 /// The faults that a script has set.
@@ -51,6 +69,8 @@ pub(super) struct CuptiFaults {
     pub(super) buffers_to_keep: u64,
     /// The client's clock is not used.
     pub(super) ignores_clock: bool,
+    /// The clock of another client, by which all times are told.
+    pub(super) other_clock: Option<OtherClock>,
     /// The nanoseconds by which all times of records are too late.
     pub(super) clock_offset: u64,
     /// How much longer than the driver's work the records take to be complete, in nanoseconds.

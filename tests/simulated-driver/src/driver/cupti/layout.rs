@@ -5,7 +5,7 @@
 use super::ids::kind;
 
 /// The first version of CUDA 12.4, 12.8, 13.0 and 13.5.
-const CUDA_12_4: u32 = 22;
+pub(super) const CUDA_12_4: u32 = 22;
 const CUDA_12_8: u32 = 26;
 const CUDA_13_0: u32 = 130_001;
 const CUDA_13_5: u32 = 130_500;
@@ -13,7 +13,10 @@ const CUDA_13_5: u32 = 130_500;
 /// The size of the largest record.
 pub(super) const LARGEST: usize = 248;
 
-/// Returns the size of a record, or `None` for a kind that this library never writes.
+/// The size of a record of a kind that no version has, which no version can tell.
+pub(super) const UNKNOWN_SIZE: usize = 64;
+
+/// Returns the size of a record, or `None` for a kind that this library cannot read.
 ///
 /// CUDA 11.8 and 12.0 are both version 18, and the script tells which one is meant.
 pub(super) fn size(kind: u32, version: u32, is_11_8: bool) -> Option<usize> {
@@ -32,7 +35,6 @@ pub(super) fn size(kind: u32, version: u32, is_11_8: bool) -> Option<usize> {
         kind::DRIVER => Some(40),
         kind::SYNCHRONIZATION => newest(&[(0, 40), (CUDA_12_8, 56)]),
         kind::OVERHEAD => newest(&[(0, 40), (CUDA_12_4, 56)]),
-        kind::UNKNOWN => Some(64),
         _ => None,
     }
 }
@@ -134,7 +136,7 @@ mod tests {
         assert_eq!(size(kind::MEMCPY, 26, false), Some(96));
         assert_eq!(size(kind::SYNCHRONIZATION, 22, false), Some(40));
         assert_eq!(size(kind::OVERHEAD, 22, false), Some(56));
-        assert_eq!(size(51, 26, false), None);
+        assert_eq!(size(kind::UNKNOWN, 26, false), None);
     }
 
     #[test]

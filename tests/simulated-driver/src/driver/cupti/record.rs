@@ -82,6 +82,13 @@ impl Record {
         }
     }
 
+    fn size(&self, cupti: &Cupti) -> Option<usize> {
+        match self.body {
+            Body::Unknown => Some(layout::UNKNOWN_SIZE),
+            _ => layout::size(self.kind(), cupti.version, cupti.is_11_8),
+        }
+    }
+
     /// Returns the record as bytes. An incomplete record has no end.
     pub(super) fn encode(
         &self,
@@ -89,15 +96,15 @@ impl Record {
         is_complete: bool,
         is_timed: bool,
     ) -> Option<Fields> {
-        let size = layout::size(self.kind(), cupti.version, cupti.is_11_8)?;
+        let size = self.size(cupti)?;
         let mut fields = Fields::new(self.kind(), size);
         let start = if is_timed {
-            self.start.wrapping_add(self.offset)
+            cupti.told(self.start.wrapping_add(self.offset))
         } else {
             0
         };
         let end = if is_timed && is_complete {
-            self.end.wrapping_add(self.offset)
+            cupti.told(self.end.wrapping_add(self.offset))
         } else {
             0
         };

@@ -1,8 +1,8 @@
 //! The commands of a script that begin with `cupti`.
 
-use super::fault::{CallbackFault, RecordFault};
+use super::fault::{CallbackFault, OtherClock, RecordFault};
 use super::runtime;
-use super::state::{self, Cupti};
+use super::state::{self, Cupti, real_time};
 use crate::driver::fault::When;
 use crate::driver::script::{duration, number, when};
 
@@ -61,6 +61,13 @@ fn run(cupti: &mut Cupti, words: &[&str]) -> Result<(), String> {
         ["early-records", "off"] => faults.early_records = false,
         ["keep-buffers", count] => faults.buffers_to_keep = number(count)?,
         ["clock", "ignored"] => faults.ignores_clock = true,
+        ["clock", "ticks-per-us", ticks] => {
+            faults.other_clock = Some(OtherClock {
+                // It has run for some hours.
+                zero: real_time().saturating_sub(10_000_000_000_000),
+                ticks_per_us: number(ticks)?,
+            });
+        }
         ["clock-offset", time] => faults.clock_offset = duration(time)?,
         ["clear-faults"] => *faults = super::fault::CuptiFaults::default(),
         _ => return Err("no such command; see the README of simulated-driver".to_owned()),
@@ -78,13 +85,14 @@ fn add_record_fault(
         ["lose"] => RecordFault::Lose,
         ["untimed"] => RecordFault::Untimed,
         ["after-unknown"] => RecordFault::AfterUnknown,
+        ["after-overhead"] => RecordFault::AfterOverhead,
         ["correlation", number_] => RecordFault::Correlation(number(number_)?),
         ["previous"] => RecordFault::Previous,
         ["other-name"] => RecordFault::OtherName,
         _ => {
             return Err(
                 "say what happens to the record: `drop`, `lose`, `untimed`, `after-unknown`, \
-                `correlation N`, `previous` or `other-name`"
+                `after-overhead`, `correlation N`, `previous` or `other-name`"
                     .to_owned(),
             );
         }

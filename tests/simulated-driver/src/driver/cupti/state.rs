@@ -149,6 +149,11 @@ impl Cupti {
             .wrapping_add(self.faults.clock_offset);
     }
 
+    /// Returns a time in nanoseconds since 1970 as it is told to the client.
+    pub(super) fn told(&self, ns: u64) -> u64 {
+        self.faults.other_clock.map_or(ns, |clock| clock.at(ns))
+    }
+
     /// Returns the time of a record.
     pub(super) fn time(&self, at: u64) -> u64 {
         at.wrapping_add(self.offset)
