@@ -46,10 +46,10 @@ pub(super) fn render(kernels: &Kernels, options: &TableOptions) -> String {
         text += &table.draw(width, has_color);
         text += &notes;
     }
-    for note in &kernels.notes {
-        let _ = writeln!(text, "{note}");
-    }
-    text
+    let mut notes = String::new();
+    options.push_notes(&mut notes, kernels.notes.clone());
+    let notes = options.fill(&text, notes);
+    text + &notes
 }
 
 fn scope_name(scope: &ScopeKernels) -> String {
