@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::{Driver, made};
-use crate::nvml::{Nvml, VARIABLE};
+use crate::nvml::{NO_FUNCTION, Nvml, VARIABLE};
 use crate::trouble::Trouble;
 
 /// What a check does that others could notice.
@@ -90,7 +90,10 @@ impl Neighbours {
         }
         let mut count = 0;
         let nowhere = std::ptr::null_mut();
-        let code = nvml.compute_processes(device, &raw mut count, nowhere);
+        let code = match nvml.compute_processes(device, &raw mut count, nowhere) {
+            NO_FUNCTION => nvml.compute_processes_of_470(device, &raw mut count, nowhere),
+            code => code,
+        };
         self.processes = matches!(code, 0 | MORE).then_some(count);
         let mut clients = 0;
         let code = nvml.mps_processes(device, &raw mut clients, nowhere);

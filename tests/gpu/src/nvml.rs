@@ -11,7 +11,7 @@ use crate::trouble::Trouble;
 pub(crate) const VARIABLE: &str = "PROFILER_NVML_LIBRARY";
 
 /// `NVML_ERROR_FUNCTION_NOT_FOUND`.
-const NO_FUNCTION: u32 = 13;
+pub(crate) const NO_FUNCTION: u32 = 13;
 
 macro_rules! functions {
     ($($name:ident = $symbol:literal($($argument:ident: $type:ty),*);)*) => {
@@ -60,6 +60,7 @@ functions! {
     fields = b"nvmlDeviceGetFieldValues"(device: usize, count: c_int, values: *mut FieldValue);
     mig_mode = b"nvmlDeviceGetMigMode"(device: usize, current: *mut u32, pending: *mut u32);
     compute_processes = b"nvmlDeviceGetComputeRunningProcesses_v3"(device: usize, count: *mut u32, processes: *mut c_void);
+    compute_processes_of_470 = b"nvmlDeviceGetComputeRunningProcesses_v2"(device: usize, count: *mut u32, processes: *mut c_void);
     mps_processes = b"nvmlDeviceGetMPSComputeRunningProcesses_v3"(device: usize, count: *mut u32, processes: *mut c_void);
 }
 

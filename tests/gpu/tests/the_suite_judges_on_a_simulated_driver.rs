@@ -82,6 +82,16 @@ impl Run {
             .collect()
     }
 
+    /// Returns the values of the figures of a name.
+    fn figures(&self, name: &str) -> Vec<&Value> {
+        let checks = self.checks().iter();
+        let figures = checks
+            .filter_map(|check| check["figures"].as_array())
+            .flatten();
+        let named = figures.filter(|figure| figure["name"] == name);
+        named.map(|figure| &figure["value"]).collect()
+    }
+
     /// Returns the first reason of the first check with this outcome.
     fn reason(&self, outcome: &str) -> &str {
         let mut ended = self.checks().iter();
@@ -109,14 +119,30 @@ fn the_suite_passes_on_a_simulated_driver() {
 
 #[test]
 fn cupti_and_nvml_are_asked_where_a_variable_names_them() {
-    for only in [
-        "launches under CUPTI",
-        "what do NVML's calls cost",
-        "cost with CUPTI",
-    ] {
+    for only in ["launches under CUPTI", "what do NVML's calls cost"] {
         let run = run_with_libraries("", &["--only", only]);
         assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));
         assert_eq!(run.count("skipped"), 0, "{only}");
+    }
+}
+
+#[test]
+fn costs_have_other_names_in_sessions_that_record_kernels() {
+    let run = run_with_libraries("", &["--only", "cost with CUPTI"]);
+    assert_eq!((run.failed(), run.count("passed")), (Vec::new(), 3));
+    for state in [
+        "before any session",
+        "in a session without kernels",
+        "in a session with kernels",
+        "after the session with kernels",
+    ] {
+        for cost in [
+            "launch of an empty kernel, median",
+            "kernels of 10 µs: a step, bare, median",
+        ] {
+            let name = format!("{state}: {cost}");
+            assert_eq!(run.figures(&name).len(), 1, "{name}");
+        }
     }
 }
 
@@ -147,14 +173,9 @@ fn the_figures_of_a_run_are_printed_as_tables() {
         "{tables}"
     );
     // The value in the JSON, in the column of its ending.
-    let figures = run.checks()[0]["figures"].as_array().expect("figures");
     let name = "profiler minus the kernel's stamps";
-    let median = figures
-        .iter()
-        .find(|figure| figure["name"] == format!("{name}, median"));
-    let median = median.expect("a median")["value"]
-        .as_f64()
-        .expect("a number");
+    let median = run.figures(&format!("{name}, median"))[0].as_f64();
+    let median = median.expect("a number");
     let line = lines
         .iter()
         .find(|line| line.contains(name))
@@ -321,8 +342,8 @@ fn checks_in_other_processes_are_left_out_on_a_device_for_one() {
 #[test]
 fn no_check_begins_when_the_time_is_almost_up() {
     let run = run(
-        "fault cuStreamSynchronize nth 1 delay 4600ms",
-        &["--only", "beside others", "--limit", "6"],
+        "fault cuStreamSynchronize nth 1 delay 3050ms",
+        &["--only", "beside others", "--limit", "4"],
     );
     assert_eq!((run.count("skipped"), run.code), (2, Some(0)));
     let reason = run.reason("skipped");
@@ -403,12 +424,12 @@ fn a_failure_that_occurs_without_the_profiler_too_skips_the_check() {
 fn a_call_that_hangs_ends_the_run_with_what_is_known() {
     let run = run(
         "fault cuStreamSynchronize nth 3 hang",
-        &["--only", "beside others", "--limit", "5"],
+        &["--only", "beside others", "--limit", "3"],
     );
     assert_eq!(run.code, Some(1));
     assert_eq!(
         run.reason("failed"),
-        "it had not ended 5 s after the suite began"
+        "it had not ended 3 s after the suite began"
     );
 }
 
