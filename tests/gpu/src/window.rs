@@ -119,10 +119,10 @@ impl Work<'_> {
 /// Returns why a window has no kernels. The check is skipped only if the machine is the reason.
 pub(crate) fn why_none(reason: Option<&str>) -> Trouble {
     let status = kernel_status();
-    let reason = format!(
-        "the window has no kernels: {}; {status}",
-        reason.unwrap_or("no reason")
-    );
+    let said = status.to_string();
+    let more = reason.filter(|reason| *reason != said);
+    let more = more.map_or_else(String::new, |more| format!(" ({more})"));
+    let reason = format!("the window has no kernels: {said}{more}");
     match status {
         KernelStatus::Taken { .. } => Trouble::Skip(reason),
         KernelStatus::Refused { code, .. } if NOT_ALLOWED.contains(&code) => Trouble::Skip(reason),

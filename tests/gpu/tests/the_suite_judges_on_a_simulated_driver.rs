@@ -188,38 +188,48 @@ fn the_figures_of_a_run_are_printed_as_tables() {
     );
 }
 
-/// Faults of CUPTI's records, and the checks that must fail.
-const FAULTS_OF_RECORDS: [(&str, &str); 7] = [
+/// Faults of CUPTI's records, the checks that must fail, and what these must say.
+const FAULTS_OF_RECORDS: [(&str, &str, &str); 7] = [
     (
         "cupti record every 7 other-name",
         "each kernel of a window is under its scope",
+        "has the name \\\"other_kernel\\\", not \\\"spin_ns\\\"",
     ),
     (
         "cupti record every 7 previous",
         "each kernel of a window is under its scope",
+        "calls of `kernel of 20 us` with one kernel",
     ),
     (
         "cupti record every 7 lose",
         "each kernel of a window is under its scope",
+        "kernels of the window",
     ),
     (
         "cupti clock-offset 5ms",
         "a kernel lies between the launch and the end",
+        "the least distance to when its end",
     ),
     (
         "cupti record every 7 previous",
         "copies, fills and graphs are under the scopes",
+        "`copy to the host` has",
     ),
-    ("cupti record every 7 lose", "copies of a batch are under"),
+    (
+        "cupti record every 7 lose",
+        "copies of a batch are under",
+        "bytes in the scope",
+    ),
     (
         "cupti record every 7 previous",
         "each kernel of parallel work",
+        "on another stream",
     ),
 ];
 
 #[test]
 fn faults_of_records_fail_the_checks_of_windows() {
-    for (script, check) in FAULTS_OF_RECORDS {
+    for (script, check, reason) in FAULTS_OF_RECORDS {
         let run = run_with_libraries(script, &["--only", check]);
         let failed = run.failed();
         assert_eq!(
@@ -227,6 +237,7 @@ fn faults_of_records_fail_the_checks_of_windows() {
             (1, Some(1)),
             "{script}, {check}: {failed:?}"
         );
+        assert!(failed[0].contains(reason), "{script}, {check}: {failed:?}");
     }
 }
 
