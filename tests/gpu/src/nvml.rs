@@ -64,6 +64,13 @@ functions! {
     mps_processes = b"nvmlDeviceGetMPSComputeRunningProcesses_v3"(device: usize, count: *mut u32, processes: *mut c_void);
 }
 
+/// Power of the moment in milliwatts.
+pub(crate) const POWER_INSTANT: u32 = 186;
+/// Bytes sent and received over `PCIe`, as 32 bits.
+pub(crate) const PCIE: [u32; 2] = [197, 198];
+/// KiB sent and received over `NVLink`.
+pub(crate) const NVLINK: [u32; 2] = [138, 139];
+
 /// `nvmlFieldValue_t`.
 #[repr(C)]
 pub(crate) struct FieldValue {

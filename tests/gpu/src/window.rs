@@ -48,6 +48,11 @@ impl Work<'_> {
     pub(crate) fn end_ns(&self) -> i64 {
         self.start_ns + self.ns
     }
+
+    /// Returns `true` for a kernel.
+    pub(crate) fn is_kernel(&self) -> bool {
+        matches!(self.details.kind, GpuWorkKind::Kernel(_))
+    }
 }
 
 impl Window {
@@ -106,13 +111,6 @@ impl Window {
             })
         })
         .collect()
-    }
-}
-
-impl Work<'_> {
-    /// Returns `true` for a kernel.
-    pub(crate) fn is_kernel(&self) -> bool {
-        matches!(self.details.kind, GpuWorkKind::Kernel(_))
     }
 }
 

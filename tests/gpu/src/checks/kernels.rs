@@ -1,13 +1,14 @@
 //! The kernels of a window, in child processes: their scopes, names, lengths and places.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use cudarc::driver::CudaStream;
 use profiler_runtime::cuda::kernel_status;
 use profiler_runtime::scope;
 use profiler_runtime::session::GpuEvent;
 
+use crate::answers::now;
 use crate::child::{self, Part};
 use crate::device::{Gpu, Stamps, raw};
 use crate::figures::{differences, least, median, most};
@@ -268,12 +269,6 @@ fn table(findings: &mut Findings, window: &Window, work: &[Work<'_>]) {
 const PLACED: usize = 40;
 const PLACED_LENGTH: u64 = 200_000;
 const SLACK_NS: f64 = 50_000.0;
-
-/// Returns the host's time in nanoseconds since the Unix epoch.
-fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    i64::try_from(since.unwrap_or_default().as_nanos()).unwrap_or(i64::MAX)
-}
 
 fn places(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     let (stream, stamps) = (gpu.stream()?, Stamps::new(gpu.driver, PLACED)?);
