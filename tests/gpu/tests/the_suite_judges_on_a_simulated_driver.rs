@@ -115,6 +115,7 @@ fn the_suite_passes_on_a_simulated_driver() {
     assert_eq!(run.checks().len() as u64, passed + skipped);
     assert!(passed > 30, "only {passed} checks passed");
     assert_eq!(run.json["device"]["simulated"], true);
+    assert_eq!(run.json["complete"], true);
 }
 
 #[test]
@@ -441,6 +442,22 @@ fn a_call_that_hangs_ends_the_run_with_what_is_known() {
     assert_eq!(
         run.reason("failed"),
         "it had not ended 3 s after the suite began"
+    );
+    assert_eq!(run.json["complete"], false);
+}
+
+#[test]
+fn a_driver_that_hangs_before_the_first_check_ends_the_run() {
+    let folder = TempDir::new().expect("a folder");
+    let driver = Installation::new(folder.path()).create();
+    let driver = driver.expect("a driver was built");
+    let mut command = driver.command(SUITE, "fault cuInit always hang");
+    let output = command.args(["--limit", "1"]).output();
+    let output = output.expect("the suite runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(
+        (output.status.code(), &*text),
+        (Some(1), "the process had not ended after 2 s\n")
     );
 }
 
