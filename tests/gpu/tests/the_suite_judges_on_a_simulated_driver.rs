@@ -152,7 +152,7 @@ fn what_the_profiler_says_of_windows_is_judged() {
     let run = run_with_libraries("", &["--only", "of windows"]);
     assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));
     // No library of NVIDIA computes on a simulated device.
-    assert_eq!((run.count("passed"), run.count("skipped")), (5, 2));
+    assert_eq!((run.count("passed"), run.count("skipped")), (6, 2));
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn the_figures_of_a_run_are_printed_as_tables() {
 }
 
 /// Faults of CUPTI's records, the checks that must fail, and what these must say.
-const FAULTS_OF_RECORDS: [(&str, &str, &str); 7] = [
+const FAULTS_OF_RECORDS: [(&str, &str, &str); 8] = [
     (
         "cupti record every 7 other-name",
         "each kernel of a window is under its scope",
@@ -215,6 +215,11 @@ const FAULTS_OF_RECORDS: [(&str, &str, &str); 7] = [
         "cupti record every 7 previous",
         "copies, fills and graphs are under the scopes",
         "`copy to the host` has",
+    ),
+    (
+        "cupti record every 4 lose",
+        "a window in which only graphs are launched",
+        "`graph alone` has",
     ),
     (
         "cupti record every 7 lose",
