@@ -15,6 +15,8 @@ use crate::trouble::Trouble;
 pub(crate) enum Harm {
     /// It writes to an illegal address. MPS, the service by which processes share a device, may then end all of them.
     IllegalAddress,
+    /// It ends a process with work on the device, which may leave the other clients of MPS in an undefined state.
+    UnfinishedWork,
     /// It resets the device, as far as it is of this process.
     Reset,
     /// It uses the device from another process.
@@ -114,6 +116,9 @@ impl Neighbours {
             Harm::IllegalAddress => {
                 mps.map(|mps| format!("{mps}: an illegal address may end its other clients"))
             }
+            Harm::UnfinishedWork => mps.map(|mps| {
+                format!("{mps}: a process that ends with work on the device may disturb its other clients")
+            }),
             Harm::Reset => {
                 let reason = mps.or(others)?;
                 Some(format!("{reason}: the device is not reset beside others"))

@@ -337,15 +337,26 @@ fn a_device_is_not_reset_beside_other_processes() {
 }
 
 #[test]
-fn nothing_faulty_is_written_beside_clients_of_mps() {
+fn clients_of_mps_are_not_disturbed() {
     let pipes = TempDir::new().expect("a folder");
     std::fs::write(pipes.path().join("control"), "").expect("a file");
-    let run = run_with(13_000, "", &["--only", "sticky error"], |command, _| {
-        command.env("CUDA_MPS_PIPE_DIRECTORY", pipes.path());
-    });
-    assert_eq!((run.count("skipped"), run.code), (1, Some(0)));
-    let reason = run.reason("skipped");
-    assert!(reason.starts_with("MPS runs"), "{reason}");
+    // An illegal address, and processes that end with work on the device.
+    for (only, left_out) in [
+        ("sticky error", 1),
+        ("a program that", 4),
+        ("inside a host function", 1),
+    ] {
+        let run = run_with(13_000, "", &["--only", only], |command, _| {
+            command.env("CUDA_MPS_PIPE_DIRECTORY", pipes.path());
+        });
+        assert_eq!(
+            (run.count("skipped"), run.code),
+            (left_out, Some(0)),
+            "{only}"
+        );
+        let reason = run.reason("skipped");
+        assert!(reason.starts_with("MPS runs"), "{reason}");
+    }
 }
 
 #[test]
