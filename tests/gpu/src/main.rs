@@ -2,6 +2,7 @@
 //!
 //! `docs/gpu.md` explains how to build it, what to copy, how to run it, and what its figures mean.
 
+mod answers;
 mod checks;
 mod child;
 mod cublas;

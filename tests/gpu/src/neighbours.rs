@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 use crate::driver::{Driver, made};
-use crate::nvml::{Nvml, VARIABLE};
+use crate::nvml::{NO_FUNCTION, Nvml, VARIABLE};
 use crate::trouble::Trouble;
 
 /// What a check does that others could notice.
@@ -15,6 +15,8 @@ use crate::trouble::Trouble;
 pub(crate) enum Harm {
     /// It writes to an illegal address. MPS, the service by which processes share a device, may then end all of them.
     IllegalAddress,
+    /// It ends a process with work on the device, which may leave the other clients of MPS in an undefined state.
+    UnfinishedWork,
     /// It resets the device, as far as it is of this process.
     Reset,
     /// It uses the device from another process.
@@ -90,7 +92,10 @@ impl Neighbours {
         }
         let mut count = 0;
         let nowhere = std::ptr::null_mut();
-        let code = nvml.compute_processes(device, &raw mut count, nowhere);
+        let code = match nvml.compute_processes(device, &raw mut count, nowhere) {
+            NO_FUNCTION => nvml.compute_processes_of_470(device, &raw mut count, nowhere),
+            code => code,
+        };
         self.processes = matches!(code, 0 | MORE).then_some(count);
         let mut clients = 0;
         let code = nvml.mps_processes(device, &raw mut clients, nowhere);
@@ -111,6 +116,9 @@ impl Neighbours {
             Harm::IllegalAddress => {
                 mps.map(|mps| format!("{mps}: an illegal address may end its other clients"))
             }
+            Harm::UnfinishedWork => mps.map(|mps| {
+                format!("{mps}: a process that ends with work on the device may disturb its other clients")
+            }),
             Harm::Reset => {
                 let reason = mps.or(others)?;
                 Some(format!("{reason}: the device is not reset beside others"))

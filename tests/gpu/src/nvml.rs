@@ -11,7 +11,7 @@ use crate::trouble::Trouble;
 pub(crate) const VARIABLE: &str = "PROFILER_NVML_LIBRARY";
 
 /// `NVML_ERROR_FUNCTION_NOT_FOUND`.
-const NO_FUNCTION: u32 = 13;
+pub(crate) const NO_FUNCTION: u32 = 13;
 
 macro_rules! functions {
     ($($name:ident = $symbol:literal($($argument:ident: $type:ty),*);)*) => {
@@ -60,8 +60,16 @@ functions! {
     fields = b"nvmlDeviceGetFieldValues"(device: usize, count: c_int, values: *mut FieldValue);
     mig_mode = b"nvmlDeviceGetMigMode"(device: usize, current: *mut u32, pending: *mut u32);
     compute_processes = b"nvmlDeviceGetComputeRunningProcesses_v3"(device: usize, count: *mut u32, processes: *mut c_void);
+    compute_processes_of_470 = b"nvmlDeviceGetComputeRunningProcesses_v2"(device: usize, count: *mut u32, processes: *mut c_void);
     mps_processes = b"nvmlDeviceGetMPSComputeRunningProcesses_v3"(device: usize, count: *mut u32, processes: *mut c_void);
 }
+
+/// Power of the moment in milliwatts.
+pub(crate) const POWER_INSTANT: u32 = 186;
+/// Bytes sent and received over `PCIe`, as 32 bits.
+pub(crate) const PCIE: [u32; 2] = [197, 198];
+/// KiB sent and received over `NVLink`.
+pub(crate) const NVLINK: [u32; 2] = [138, 139];
 
 /// `nvmlFieldValue_t`.
 #[repr(C)]

@@ -57,7 +57,7 @@ struct Report<'a> {
     device: Option<&'a About>,
     /// What else used the device.
     neighbours: Option<&'a Neighbours>,
-    /// `false` while checks remain.
+    /// `false` if the run was ended before all checks had their outcome.
     complete: bool,
     passed: usize,
     failed: usize,
@@ -83,6 +83,13 @@ pub(crate) fn run(wanted: Wanted, themes: &'static [Theme]) -> ExitCode {
         eprintln!("no check is called like that; `--list` shows them all");
         return ExitCode::from(NOT_UNDERSTOOD);
     }
+    // A driver may hang before the first check, and after the last one.
+    let last = wanted.limit + Duration::from_secs(1);
+    std::thread::spawn(move || {
+        std::thread::sleep(last);
+        println!("the process had not ended after {} s", last.as_secs());
+        end_now(1);
+    });
     let mut run = Run {
         wanted,
         began: SystemTime::now(),
@@ -170,7 +177,7 @@ impl Run {
         println!("{reason}: nothing was checked");
         let skip = |(theme, check): &(&'static str, Check)| Ended::skipped(theme, check, reason);
         lock(&self.ended).extend(checks.iter().map(skip));
-        if self.report() {
+        if self.report(true) {
             ExitCode::from(NO_GPU)
         } else {
             ExitCode::FAILURE
@@ -178,7 +185,7 @@ impl Run {
     }
 
     fn close(&self) -> ExitCode {
-        let reported = self.report();
+        let reported = self.report(true);
         let failed = self.count(Outcome::Failed) > 0;
         if reported && !failed {
             ExitCode::SUCCESS
@@ -227,8 +234,8 @@ impl Run {
     }
 
     /// Writes the JSON and the closing line. Returns `false` if the JSON could not be written.
-    fn report(&self) -> bool {
-        let written = self.write_report(true);
+    fn report(&self, complete: bool) -> bool {
+        let written = self.write_report(complete);
         let [passed, failed, skipped] = self.counts();
         if let Err(error) = &written {
             println!(
@@ -258,13 +265,14 @@ impl Run {
 fn watch(run: &Arc<Run>) {
     let run = Arc::clone(run);
     std::thread::spawn(move || {
-        std::thread::sleep(run.wanted.limit);
+        let elapsed = run.began.elapsed().unwrap_or_default();
+        std::thread::sleep(run.wanted.limit.saturating_sub(elapsed));
         let limit = run.wanted.limit.as_secs();
         if let Some((theme, check)) = *lock(&run.current) {
             let reason = format!("it had not ended {limit} s after the suite began");
             run.add(Ended::failed(theme, &check, reason, 0.0));
         }
-        run.report();
+        run.report(false);
         end_now(1);
     });
 }

@@ -48,6 +48,11 @@ impl Work<'_> {
     pub(crate) fn end_ns(&self) -> i64 {
         self.start_ns + self.ns
     }
+
+    /// Returns `true` for a kernel.
+    pub(crate) fn is_kernel(&self) -> bool {
+        matches!(self.details.kind, GpuWorkKind::Kernel(_))
+    }
 }
 
 impl Window {
@@ -109,20 +114,13 @@ impl Window {
     }
 }
 
-impl Work<'_> {
-    /// Returns `true` for a kernel.
-    pub(crate) fn is_kernel(&self) -> bool {
-        matches!(self.details.kind, GpuWorkKind::Kernel(_))
-    }
-}
-
 /// Returns why a window has no kernels. The check is skipped only if the machine is the reason.
 pub(crate) fn why_none(reason: Option<&str>) -> Trouble {
     let status = kernel_status();
-    let reason = format!(
-        "the window has no kernels: {}; {status}",
-        reason.unwrap_or("no reason")
-    );
+    let said = status.to_string();
+    let more = reason.filter(|reason| *reason != said);
+    let more = more.map_or_else(String::new, |more| format!(" ({more})"));
+    let reason = format!("the window has no kernels: {said}{more}");
     match status {
         KernelStatus::Taken { .. } => Trouble::Skip(reason),
         KernelStatus::Refused { code, .. } if NOT_ALLOWED.contains(&code) => Trouble::Skip(reason),

@@ -82,6 +82,16 @@ impl Run {
             .collect()
     }
 
+    /// Returns the values of the figures of a name.
+    fn figures(&self, name: &str) -> Vec<&Value> {
+        let checks = self.checks().iter();
+        let figures = checks
+            .filter_map(|check| check["figures"].as_array())
+            .flatten();
+        let named = figures.filter(|figure| figure["name"] == name);
+        named.map(|figure| &figure["value"]).collect()
+    }
+
     /// Returns the first reason of the first check with this outcome.
     fn reason(&self, outcome: &str) -> &str {
         let mut ended = self.checks().iter();
@@ -105,18 +115,35 @@ fn the_suite_passes_on_a_simulated_driver() {
     assert_eq!(run.checks().len() as u64, passed + skipped);
     assert!(passed > 30, "only {passed} checks passed");
     assert_eq!(run.json["device"]["simulated"], true);
+    assert_eq!(run.json["complete"], true);
 }
 
 #[test]
 fn cupti_and_nvml_are_asked_where_a_variable_names_them() {
-    for only in [
-        "launches under CUPTI",
-        "what do NVML's calls cost",
-        "cost with CUPTI",
-    ] {
+    for only in ["launches under CUPTI", "what do NVML's calls cost"] {
         let run = run_with_libraries("", &["--only", only]);
         assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));
         assert_eq!(run.count("skipped"), 0, "{only}");
+    }
+}
+
+#[test]
+fn costs_have_other_names_in_sessions_that_record_kernels() {
+    let run = run_with_libraries("", &["--only", "cost with CUPTI"]);
+    assert_eq!((run.failed(), run.count("passed")), (Vec::new(), 3));
+    for state in [
+        "before any session",
+        "in a session without kernels",
+        "in a session with kernels",
+        "after the session with kernels",
+    ] {
+        for cost in [
+            "launch of an empty kernel, median",
+            "kernels of 10 µs: a step, bare, median",
+        ] {
+            let name = format!("{state}: {cost}");
+            assert_eq!(run.figures(&name).len(), 1, "{name}");
+        }
     }
 }
 
@@ -125,7 +152,7 @@ fn what_the_profiler_says_of_windows_is_judged() {
     let run = run_with_libraries("", &["--only", "of windows"]);
     assert_eq!((run.failed(), run.code), (Vec::new(), Some(0)));
     // No library of NVIDIA computes on a simulated device.
-    assert_eq!((run.count("passed"), run.count("skipped")), (5, 2));
+    assert_eq!((run.count("passed"), run.count("skipped")), (6, 2));
 }
 
 #[test]
@@ -147,14 +174,9 @@ fn the_figures_of_a_run_are_printed_as_tables() {
         "{tables}"
     );
     // The value in the JSON, in the column of its ending.
-    let figures = run.checks()[0]["figures"].as_array().expect("figures");
     let name = "profiler minus the kernel's stamps";
-    let median = figures
-        .iter()
-        .find(|figure| figure["name"] == format!("{name}, median"));
-    let median = median.expect("a median")["value"]
-        .as_f64()
-        .expect("a number");
+    let median = run.figures(&format!("{name}, median"))[0].as_f64();
+    let median = median.expect("a number");
     let line = lines
         .iter()
         .find(|line| line.contains(name))
@@ -167,38 +189,53 @@ fn the_figures_of_a_run_are_printed_as_tables() {
     );
 }
 
-/// Faults of CUPTI's records, and the checks that must fail.
-const FAULTS_OF_RECORDS: [(&str, &str); 7] = [
+/// Faults of CUPTI's records, the checks that must fail, and what these must say.
+const FAULTS_OF_RECORDS: [(&str, &str, &str); 8] = [
     (
         "cupti record every 7 other-name",
         "each kernel of a window is under its scope",
+        "has the name \\\"other_kernel\\\", not \\\"spin_ns\\\"",
     ),
     (
         "cupti record every 7 previous",
         "each kernel of a window is under its scope",
+        "calls of `kernel of 20 us` with one kernel",
     ),
     (
         "cupti record every 7 lose",
         "each kernel of a window is under its scope",
+        "kernels of the window",
     ),
     (
         "cupti clock-offset 5ms",
         "a kernel lies between the launch and the end",
+        "the least distance to when its end",
     ),
     (
         "cupti record every 7 previous",
         "copies, fills and graphs are under the scopes",
+        "`copy to the host` has",
     ),
-    ("cupti record every 7 lose", "copies of a batch are under"),
+    (
+        "cupti record every 4 lose",
+        "a window in which only graphs are launched",
+        "`graph alone` has",
+    ),
+    (
+        "cupti record every 7 lose",
+        "copies of a batch are under",
+        "bytes in the scope",
+    ),
     (
         "cupti record every 7 previous",
         "each kernel of parallel work",
+        "on another stream",
     ),
 ];
 
 #[test]
 fn faults_of_records_fail_the_checks_of_windows() {
-    for (script, check) in FAULTS_OF_RECORDS {
+    for (script, check, reason) in FAULTS_OF_RECORDS {
         let run = run_with_libraries(script, &["--only", check]);
         let failed = run.failed();
         assert_eq!(
@@ -206,6 +243,7 @@ fn faults_of_records_fail_the_checks_of_windows() {
             (1, Some(1)),
             "{script}, {check}: {failed:?}"
         );
+        assert!(failed[0].contains(reason), "{script}, {check}: {failed:?}");
     }
 }
 
@@ -299,15 +337,26 @@ fn a_device_is_not_reset_beside_other_processes() {
 }
 
 #[test]
-fn nothing_faulty_is_written_beside_clients_of_mps() {
+fn clients_of_mps_are_not_disturbed() {
     let pipes = TempDir::new().expect("a folder");
     std::fs::write(pipes.path().join("control"), "").expect("a file");
-    let run = run_with(13_000, "", &["--only", "sticky error"], |command, _| {
-        command.env("CUDA_MPS_PIPE_DIRECTORY", pipes.path());
-    });
-    assert_eq!((run.count("skipped"), run.code), (1, Some(0)));
-    let reason = run.reason("skipped");
-    assert!(reason.starts_with("MPS runs"), "{reason}");
+    // An illegal address, and processes that end with work on the device.
+    for (only, left_out) in [
+        ("sticky error", 1),
+        ("a program that", 4),
+        ("inside a host function", 1),
+    ] {
+        let run = run_with(13_000, "", &["--only", only], |command, _| {
+            command.env("CUDA_MPS_PIPE_DIRECTORY", pipes.path());
+        });
+        assert_eq!(
+            (run.count("skipped"), run.code),
+            (left_out, Some(0)),
+            "{only}"
+        );
+        let reason = run.reason("skipped");
+        assert!(reason.starts_with("MPS runs"), "{reason}");
+    }
 }
 
 #[test]
@@ -321,8 +370,8 @@ fn checks_in_other_processes_are_left_out_on_a_device_for_one() {
 #[test]
 fn no_check_begins_when_the_time_is_almost_up() {
     let run = run(
-        "fault cuStreamSynchronize nth 1 delay 4600ms",
-        &["--only", "beside others", "--limit", "6"],
+        "fault cuStreamSynchronize nth 1 delay 3050ms",
+        &["--only", "beside others", "--limit", "4"],
     );
     assert_eq!((run.count("skipped"), run.code), (2, Some(0)));
     let reason = run.reason("skipped");
@@ -403,12 +452,28 @@ fn a_failure_that_occurs_without_the_profiler_too_skips_the_check() {
 fn a_call_that_hangs_ends_the_run_with_what_is_known() {
     let run = run(
         "fault cuStreamSynchronize nth 3 hang",
-        &["--only", "beside others", "--limit", "5"],
+        &["--only", "beside others", "--limit", "3"],
     );
     assert_eq!(run.code, Some(1));
     assert_eq!(
         run.reason("failed"),
-        "it had not ended 5 s after the suite began"
+        "it had not ended 3 s after the suite began"
+    );
+    assert_eq!(run.json["complete"], false);
+}
+
+#[test]
+fn a_driver_that_hangs_before_the_first_check_ends_the_run() {
+    let folder = TempDir::new().expect("a folder");
+    let driver = Installation::new(folder.path()).create();
+    let driver = driver.expect("a driver was built");
+    let mut command = driver.command(SUITE, "fault cuInit always hang");
+    let output = command.args(["--limit", "1"]).output();
+    let output = output.expect("the suite runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(
+        (output.status.code(), &*text),
+        (Some(1), "the process had not ended after 2 s\n")
     );
 }
 

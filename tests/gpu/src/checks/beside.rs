@@ -52,7 +52,7 @@ fn between(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
         }
         end.record(raw(&stream))?;
     }
-    let inside = stamps.lengths(gpu, LENGTH)?;
+    let inside = stamps.lengths()?;
     let ours = times.ns(CALLS)?;
     let outside: Vec<f64> = around
         .iter()

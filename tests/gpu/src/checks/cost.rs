@@ -162,6 +162,7 @@ pub(super) fn compare(
     plug: Option<u64>,
     rounds: usize,
 ) -> Result<Costs, Trouble> {
+    let rounds = gpu.rounds(rounds);
     let bench = Bench {
         gpu,
         stream: gpu.stream()?,

@@ -127,14 +127,9 @@ fn in_session(
     Ok(())
 }
 
-/// Returns a number of rounds. On a simulated device the costs mean nothing.
-fn rounds(gpu: &Gpu, rounds: usize) -> usize {
-    if gpu.simulated { 1 } else { rounds }
-}
-
 fn calls(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     in_each_state(findings, |findings| {
-        cost::compare(gpu, findings, None, rounds(gpu, 40)).map(drop)
+        cost::compare(gpu, findings, None, 40).map(drop)
     })
 }
 
@@ -144,8 +139,7 @@ fn slowdowns(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
         for us in lengths {
             let mut of_length = Findings::default();
             let kernel = us * 1_000;
-            let compared =
-                loops::compare(gpu, &mut of_length, kernel, Duration::ZERO, rounds(gpu, 7));
+            let compared = loops::compare(gpu, &mut of_length, kernel, Duration::ZERO, 7);
             findings.add(&format!("kernels of {us} µs"), of_length);
             compared?;
         }

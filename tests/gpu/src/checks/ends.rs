@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::child::{self, Part};
 use crate::device::{Gpu, raw};
 use crate::findings::{Check, Findings, Theme};
+use crate::neighbours::{self, Harm};
 use crate::trouble::Trouble;
 
 pub(crate) const THEME: Theme = Theme {
@@ -92,6 +93,7 @@ impl Left {
 
 /// Runs a role to its end, and reads its summary.
 fn ended(findings: &mut Findings, part: &str, code: i32) -> Result<Left, Trouble> {
+    neighbours::spare(Harm::UnfinishedWork)?;
     let file = format!(
         "gpu-suite-{}-{}.json",
         std::process::id(),
@@ -147,6 +149,7 @@ fn context_gone(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
 }
 
 fn thread_goes_on(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    neighbours::spare(Harm::UnfinishedWork)?;
     child::expect_success_without_profiler("thread continues", 0, 3)?;
     let left = ended(findings, "thread continues", 0)?;
     findings.figure("calls in the summary", left.calls as f64, "");

@@ -1,13 +1,14 @@
 //! The kernels of a window, in child processes: their scopes, names, lengths and places.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use cudarc::driver::CudaStream;
 use profiler_runtime::cuda::kernel_status;
 use profiler_runtime::scope;
 use profiler_runtime::session::GpuEvent;
 
+use crate::answers::now;
 use crate::child::{self, Part};
 use crate::device::{Gpu, Stamps, raw};
 use crate::figures::{differences, least, median, most};
@@ -110,7 +111,7 @@ fn lengths(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     })?;
     let work = window.work();
     for ((length, count), stamps) in LENGTHS.iter().zip(&stamps) {
-        let truth = stamps.lengths(gpu, *length)?;
+        let truth = stamps.lengths()?;
         one_length(gpu, findings, (&window, &work), (*length, *count), &truth);
     }
     for (name, kernel, count) in [
@@ -269,12 +270,6 @@ const PLACED: usize = 40;
 const PLACED_LENGTH: u64 = 200_000;
 const SLACK_NS: f64 = 50_000.0;
 
-/// Returns the host's time in nanoseconds since the Unix epoch.
-fn now() -> f64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.unwrap_or_default().as_nanos() as f64
-}
-
 fn places(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     let (stream, stamps) = (gpu.stream()?, Stamps::new(gpu.driver, PLACED)?);
     let mut bounds = Vec::with_capacity(PLACED);
@@ -301,10 +296,10 @@ fn places(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     findings.expect_count("kernels", kernels.len() as u64, PLACED as u64);
     let pairs = || kernels.iter().zip(&bounds);
     let after_launch: Vec<f64> = pairs()
-        .map(|(kernel, (before, _))| kernel.start_ns as f64 - before)
+        .map(|(kernel, (before, _))| (kernel.start_ns - before) as f64)
         .collect();
     let before_end: Vec<f64> = pairs()
-        .map(|(kernel, (_, after))| after - kernel.end_ns() as f64)
+        .map(|(kernel, (_, after))| (after - kernel.end_ns()) as f64)
         .collect();
     findings.spread_us(
         "from before the launch to the kernel's begin",
@@ -325,35 +320,33 @@ fn places(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
         );
     }
     beside_scopes(findings, &window);
-    if !gpu.simulated {
-        let stamps = stamps.read()?;
-        let starts = kernels.iter().map(|kernel| kernel.start_ns);
-        // The two clocks have different origins, so the first kernel is the reference.
-        let offsets: Vec<i64> = starts
-            .zip(&stamps)
-            .map(|(start, stamp)| start - i64::try_from(stamp.begin).unwrap_or(0))
-            .collect();
-        let origin = offsets.first().copied().unwrap_or(0);
-        let offsets: Vec<f64> = offsets
-            .iter()
-            .map(|offset| (offset - origin) as f64)
-            .collect();
-        let spread = most(&offsets) - least(&offsets);
-        let [first, last] = [kernels.first(), kernels.last()]
-            .map(|kernel| kernel.map_or(0, |kernel| kernel.start_ns));
-        let between = (last - first) as f64;
-        findings.figure(
-            "start minus the device's timer varies by",
-            spread / 1e3,
-            "µs",
-        );
-        findings.expect_between(
-            "the variation of start minus the device's timer in ns",
-            spread,
-            0.0,
-            100_000.0 + 0.0005 * between,
-        );
-    }
+    let stamps = stamps.read()?;
+    let starts = kernels.iter().map(|kernel| kernel.start_ns);
+    // The two clocks have different origins, so the first kernel is the reference.
+    let offsets: Vec<i64> = starts
+        .zip(&stamps)
+        .map(|(start, stamp)| start - i64::try_from(stamp.begin).unwrap_or(0))
+        .collect();
+    let origin = offsets.first().copied().unwrap_or(0);
+    let offsets: Vec<f64> = offsets
+        .iter()
+        .map(|offset| (offset - origin) as f64)
+        .collect();
+    let spread = most(&offsets) - least(&offsets);
+    let [first, last] =
+        [kernels.first(), kernels.last()].map(|kernel| kernel.map_or(0, |kernel| kernel.start_ns));
+    let between = (last - first) as f64;
+    findings.figure(
+        "start minus the device's timer varies by",
+        spread / 1e3,
+        "µs",
+    );
+    findings.expect_between(
+        "the variation of start minus the device's timer in ns",
+        spread,
+        0.0,
+        100_000.0 + 0.0005 * between,
+    );
     Ok(())
 }
 

@@ -160,7 +160,7 @@ fn judge(
         CALLS as u64,
     );
     let lengths: Vec<f64> = of_scope.iter().map(|work| work.ns as f64).collect();
-    let errors = differences(&lengths, &lane.stamps.lengths(gpu, lane.length)?);
+    let errors = differences(&lengths, &lane.stamps.lengths()?);
     findings.figure(
         format!("{name}: length minus stamps, median"),
         median(&errors) / 1e3,

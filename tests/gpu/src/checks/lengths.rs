@@ -88,7 +88,7 @@ fn idle(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
             &name,
             length,
             &times.ns(calls)?,
-            &stamps.lengths(gpu, length)?,
+            &stamps.lengths()?,
             100_000.0,
         );
     }
@@ -109,7 +109,7 @@ fn kernels(
         let _scope = scope!(name, stream = stream, log = times.logger());
         gpu.kernels.spin(raw(stream), length, stamps.of(call))?;
     }
-    let (read, truth) = (times.ns(count)?, stamps.lengths(gpu, length)?);
+    let (read, truth) = (times.ns(count)?, stamps.lengths()?);
     judge(gpu, findings, name, length, &read, &truth, 10_000.0);
     if !gpu.simulated {
         let speeds: Vec<f64> = stamps.read()?.iter().map(Stamp::cycles_per_ns).collect();

@@ -13,6 +13,7 @@ use crate::device::{Gpu, raw};
 use crate::driver::Driver;
 use crate::findings::{Check, Findings, Theme};
 use crate::measured::{lost_to, row};
+use crate::neighbours::{self, Harm};
 use crate::trouble::Trouble;
 
 pub(crate) const THEME: Theme = Theme {
@@ -118,6 +119,8 @@ fn part_full_queue() -> Result<ExitCode, Trouble> {
 const CALLS: u64 = 20;
 
 fn host_function(_: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    // Where the driver does not return, the process ends as it is.
+    neighbours::spare(Harm::UnfinishedWork)?;
     let child = child::run("host function", &[])?.successful()?;
     let stage = child.count("stage")?;
     for (call, code) in ["cuCtxGetCurrent", "cuStreamIsCapturing", "cuEventQuery"]

@@ -174,6 +174,7 @@ pub(super) fn compare(
     host: Duration,
     rounds: usize,
 ) -> Result<Slower, Trouble> {
+    let rounds = gpu.rounds(rounds);
     let model = Model {
         gpu,
         stream: gpu.stream()?,

@@ -28,6 +28,15 @@ pub(crate) const THEME: Theme = Theme {
             },
         },
         Check {
+            name: "a window in which only graphs are launched has all their kernels",
+            bound: "exactly the kernels of each launch, under its scope: a graph may be empty, so no record of another \
+                    launch shows that some are still to come",
+            run: |gpu, findings| {
+                window::expect_cupti(gpu)?;
+                child::judged(GRAPHS_ALONE, &[], findings)
+            },
+        },
+        Check {
             name: "copies of a batch are under the scope that asked for them",
             bound: "the scope has copies of all bytes of the batch, for each form of the call that the driver exports",
             run: |gpu, findings| {
@@ -56,6 +65,7 @@ pub(crate) const THEME: Theme = Theme {
 };
 
 const CALLS_OF_DRIVER: &str = "calls of the driver";
+const GRAPHS_ALONE: &str = "graphs alone";
 const BATCHES_OF_COPIES: &str = "batches of copies";
 const PRODUCTS: &str = "products in windows";
 const CALLS_OF_RUNTIME: &str = "calls of the runtime";
@@ -64,6 +74,10 @@ pub(crate) const PARTS: &[Part] = &[
     Part {
         name: CALLS_OF_DRIVER,
         play: || child::judge(calls_of_driver),
+    },
+    Part {
+        name: GRAPHS_ALONE,
+        play: || child::judge(graphs_alone),
     },
     Part {
         name: BATCHES_OF_COPIES,
@@ -106,6 +120,19 @@ impl Asked {
     }
 }
 
+/// Formats sorted work as `5 × Fill(1024), 15 × Kernel`.
+fn counted(work: &[Asked]) -> String {
+    let alike = work.chunk_by(|left, right| left == right);
+    let counts: Vec<String> = alike
+        .map(|alike| format!("{} × {:?}", alike.len(), alike[0]))
+        .collect();
+    if counts.is_empty() {
+        "nothing".to_owned()
+    } else {
+        counts.join(", ")
+    }
+}
+
 /// How often each scope is opened.
 const ROUNDS: usize = 5;
 /// The unit of sizes: a different multiple for each copy and fill.
@@ -121,7 +148,7 @@ fn expect_work(findings: &mut Findings, window: &Window, expected: &[(&str, &[As
         let mut found: Vec<Asked> = of_scope.filter_map(Asked::of).collect();
         found.sort_unstable();
         findings.expect(found == asked, || {
-            format!("`{scope}` has {found:?}, not {asked:?}")
+            format!("`{scope}` has {}, not {}", counted(&found), counted(&asked))
         });
     }
     let scopes = |scope: &str| expected.iter().any(|(name, _)| *name == scope);
@@ -159,9 +186,7 @@ fn calls_of_driver(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     ];
     let (driver, stream) = (gpu.driver, gpu.stream()?);
     let (handle, buffers) = (raw(&stream), Buffers::new(driver, 16 * UNIT)?);
-    let of_kernels = Graph::capture(driver, handle, THREAD_LOCAL, || {
-        (0..3).try_for_each(|_| gpu.kernels.spin(handle, 10_000, 0))
-    })?;
+    let of_kernels = graph_of_kernels(gpu, handle)?;
     let of_all = Graph::capture(driver, handle, THREAD_LOCAL, || {
         buffers.fill_bytes(10 * UNIT, handle)?;
         gpu.kernels.spin(handle, 10_000, 0)?;
@@ -195,6 +220,27 @@ fn calls_of_driver(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
         Ok(())
     })?;
     expect_work(findings, &window, &EXPECTED);
+    Ok(())
+}
+
+/// Captures three kernels.
+fn graph_of_kernels(gpu: &Gpu, stream: usize) -> Result<Graph, Trouble> {
+    Graph::capture(gpu.driver, stream, THREAD_LOCAL, || {
+        (0..3).try_for_each(|_| gpu.kernels.spin(stream, 10_000, 0))
+    })
+}
+
+fn graphs_alone(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
+    let stream = gpu.stream()?;
+    let graph = graph_of_kernels(gpu, raw(&stream))?;
+    let window = Window::record(gpu, findings, || {
+        for _ in 0..ROUNDS {
+            let _scope = scope!("graph alone", stream = &stream);
+            graph.launch(raw(&stream))?;
+        }
+        Ok(())
+    })?;
+    expect_work(findings, &window, &[("graph alone", &[Asked::Kernel; 3])]);
     Ok(())
 }
 
@@ -300,9 +346,7 @@ fn calls_of_runtime(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
     let (handle, buffers) = (raw(&stream), Buffers::new(driver, 16 * UNIT)?);
     let runtime = Runtime::open()?;
     findings.note(runtime.path.clone());
-    let graph = Graph::capture(driver, handle, THREAD_LOCAL, || {
-        (0..3).try_for_each(|_| gpu.kernels.spin(handle, 10_000, 0))
-    })?;
+    let graph = graph_of_kernels(gpu, handle)?;
     // The first call initialises the runtime.
     runtime.fill(buffers.device(), UNIT, handle)?;
     stream.synchronize()?;

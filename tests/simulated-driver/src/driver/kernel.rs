@@ -8,12 +8,16 @@ use super::ffi::Parameters;
 use super::script::nanoseconds;
 use super::slab::Missing;
 use super::state::DriverState;
-use super::task::{Detail, Task, TaskDuration};
+use super::task::{Detail, Effect, Task, TaskDuration};
 use crate::report::ActivityKind;
 
 /// The PTX comment that sets the duration of a kernel: `// simulated: NAME = 20us` or `//
 /// simulated: NAME = parameter 1 us`.
 const DURATION_COMMENT: &str = "// simulated:";
+
+/// The PTX comment that sets the parameter with the address to which a kernel writes when it began and ended: `// simulated
+/// stamps: NAME = parameter 1`. It writes nothing where the address is 0.
+const STAMPS_COMMENT: &str = "// simulated stamps:";
 
 /// The duration of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +39,8 @@ pub(crate) struct Module {
     pub(crate) context: usize,
     /// The kernels that the PTX declares; `None` for a binary, which is not read.
     kernels: Option<BTreeMap<String, KernelDuration>>,
+    /// The parameters with addresses for stamps, by kernel.
+    stamps: BTreeMap<String, usize>,
     /// The kernels that were looked up.
     functions: BTreeMap<String, usize>,
 }
@@ -45,6 +51,7 @@ pub(crate) struct Function {
     pub(crate) context: usize,
     name: Arc<str>,
     length: KernelDuration,
+    stamps: Option<usize>,
 }
 
 /// Returns the kernels that a PTX text declares.
@@ -69,6 +76,20 @@ pub(crate) fn parse(ptx: &str) -> CudaResult<BTreeMap<String, KernelDuration>> {
         kernels.insert(name.to_owned(), length);
     }
     Ok(kernels)
+}
+
+/// Returns the parameters with addresses for stamps, by kernel.
+fn parse_stamps(ptx: &str) -> CudaResult<BTreeMap<String, usize>> {
+    let statements = ptx
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix(STAMPS_COMMENT));
+    let parse = |statement: &str| {
+        let (kernel, parameter) = statement.split_once("= parameter ")?;
+        Some((kernel.trim().to_owned(), parameter.trim().parse().ok()?))
+    };
+    statements
+        .map(|statement| parse(statement).ok_or(INVALID_PTX))
+        .collect()
 }
 
 fn without_comments(ptx: &str) -> String {
@@ -177,9 +198,11 @@ impl DriverState {
     pub(crate) fn load_module(&mut self, ptx: Option<&str>) -> CudaResult<usize> {
         let context = self.usable_current()?;
         let kernels = ptx.map(parse).transpose()?;
+        let stamps = ptx.map(parse_stamps).transpose()?.unwrap_or_default();
         Ok(self.modules.insert(Module {
             context,
             kernels,
+            stamps,
             functions: BTreeMap::new(),
         }))
     }
@@ -211,6 +234,7 @@ impl DriverState {
             context: module.context,
             name: name.into(),
             length,
+            stamps: module.stamps.get(name).copied(),
         };
         let function = self.functions.insert(function);
         module.functions.insert(name.to_owned(), function);
@@ -234,6 +258,7 @@ impl DriverState {
     ) -> CudaResult {
         let kernel = self.function(function)?;
         let (context, name, length) = (kernel.context, Arc::clone(&kernel.name), kernel.length);
+        let stamps = kernel.stamps;
         if !shape.is_valid() {
             return Err(INVALID_VALUE);
         }
@@ -249,11 +274,20 @@ impl DriverState {
                 parameters.integer(index, bytes)?.saturating_mul(unit)
             }
         };
+        let to = match stamps {
+            Some(index) => parameters.integer(index, size_of::<u64>())?,
+            None => 0,
+        };
+        let effect = match usize::try_from(to) {
+            Ok(to) if to > 0 => Effect::Stamp { to },
+            _ => Effect::None,
+        };
         let task = Task::new(ActivityKind::Kernel, TaskDuration::Ns(ns));
         self.enqueue(
             key,
             Task {
                 name: Some(name),
+                effect,
                 detail: Detail::Kernel(shape),
                 ..task
             },

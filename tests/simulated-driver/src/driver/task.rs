@@ -84,6 +84,10 @@ pub(crate) enum Effect {
     Free {
         address: usize,
     },
+    /// Its begin and its end, in nanoseconds of the driver's clock, are written there as numbers of 64 bits.
+    Stamp {
+        to: usize,
+    },
 }
 
 /// The kind of a range of memory, with CUPTI's numbers.

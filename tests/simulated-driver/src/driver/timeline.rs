@@ -351,6 +351,12 @@ impl DriverState {
             Effect::Free { address } => {
                 self.memory.free(*address);
             }
+            Effect::Stamp { to } => {
+                let times = [start, end];
+                if self.memory.holds(*to, size_of_val(&times)) {
+                    ffi::copy(*to, times.as_ptr() as usize, size_of_val(&times));
+                }
+            }
         }
         if let Some(code) = fails {
             self.fail_context(place.context, end, code);

@@ -1,5 +1,7 @@
 //! Copies transfer bytes and host functions run, both in stream order.
 
+use std::ffi::CStr;
+use std::ptr::null_mut;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -37,6 +39,36 @@ fn memory_is_bounded_and_checked() {
     let misuses = driver.report().misuses;
     assert_eq!(misuses.len(), 3);
     assert_eq!(misuses[0].call, "cuMemcpyHtoD_v2");
+}
+
+#[test]
+fn a_kernel_writes_its_stamps() {
+    const PTX: &CStr = c".version 6.3\n.target sm_75\n// simulated stamps: spin_ns = parameter 1\n\
+        .entry spin_ns(.param .u64 length, .param .u64 stamps) { ret; }";
+    let driver = Driver::ready();
+    let stream = driver.stream(NON_BLOCKING);
+    let device: usize = made(|address| driver.cuMemAlloc_v2(address, 16));
+    let module: usize = made(|module| driver.cuModuleLoadData(module, PTX.as_ptr().cast()));
+    let kernel: usize =
+        made(|kernel| driver.cuModuleGetFunction(kernel, module, c"spin_ns".as_ptr()));
+    for address in [device, 0] {
+        let (mut length, mut stamps) = (7_000_u64, address as u64);
+        let mut parameters = [(&raw mut length).cast(), (&raw mut stamps).cast()];
+        let parameters = parameters.as_mut_ptr();
+        let launched =
+            driver.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, null_mut());
+        assert_eq!(launched, 0);
+    }
+    assert_eq!(driver.cuStreamSynchronize(stream), 0);
+    let mut written = [0_u64; 2];
+    assert_eq!(
+        driver.cuMemcpyDtoH_v2(written.as_mut_ptr().cast(), device, 16),
+        0
+    );
+    let report = driver.report();
+    let first = report.kernels().next().expect("two kernels ran");
+    assert_eq!(written, [first.start, first.end]);
+    assert_eq!(written[1] - written[0], 7_000);
 }
 
 #[test]
