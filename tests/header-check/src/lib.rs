@@ -156,9 +156,11 @@ pub fn check_all(
     }
     let nowhere = found.iter().filter(|(_, found)| !**found);
     differences.extend(nowhere.map(|(name, _)| format!("{name}: no release has it")));
+    // Of a release with differences, it is not known how many items are otherwise as stated.
+    let is_otherwise = otherwise > 0 || !differences.is_empty();
     for known in stated {
         let applies = |name: &&&str| match known {
-            Stated::Is(..) => otherwise > 0,
+            Stated::Is(..) => is_otherwise,
             _ => all
                 .iter()
                 .any(|headers| known.lacks(name, headers.release())),

@@ -9,7 +9,7 @@ mod default_stream;
 mod ends;
 mod failures;
 mod gone_contexts;
-mod launches;
+pub(crate) mod launches;
 mod lengths;
 mod limits;
 mod loops;
