@@ -631,6 +631,18 @@ beside() {
     (cd tests/beside && cargo test --locked --target-dir "$target/beside")
 }
 
+# The comparison with torch.profiler adds up traces correctly, and runs to its end on the simulated driver, with a stand-in for
+# torch.
+beside-torch() {
+    simulated-driver
+    cargo build --locked --manifest-path benches/Cargo.toml --package beside-torch --target-dir "$target/beside-torch"
+    (
+        cd benches/beside-torch
+        export BESIDE_TORCH_LIBRARY=$target/beside-torch/debug/libbeside_torch.so SIMULATED_DRIVER_FOLDER=$driver
+        python3 -m unittest
+    )
+}
+
 # A service of axum whose spans are measured counts a hundred thousand requests exactly, without growing; and parts of
 # candle's models show their own spans.
 services() {
