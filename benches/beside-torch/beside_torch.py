@@ -9,8 +9,8 @@ a process of its own, and they take turns. Writes FOLDER/beside-torch.json and F
 
 `compare` adds up two traces that are there already.
 
-The exit code is 0, 1 if the two have seen a different number of kernels, 2 if a measurement failed, and 77 without torch or
-a device."""
+The exit code is 0, 1 if the two have seen a different number of kernels, 2 if a measurement failed or a file is no trace, and
+77 without torch or a device."""
 
 import argparse
 import ctypes
@@ -285,7 +285,11 @@ def main(arguments):
         return 0
     if arguments[:1] == ["compare"]:
         _, ours, theirs = arguments
-        rows, total = sums.compare([sums.read(ours)], [sums.read(theirs)])
+        try:
+            rows, total = sums.compare([sums.read(ours)], [sums.read(theirs)])
+        except sums.NoTrace as error:
+            print(error, file=sys.stderr)
+            return 2
         print(sums.kernel_table(rows, total))
         return say(rows)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])

@@ -8,12 +8,18 @@ import statistics
 WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 
 
+class NoTrace(Exception):
+    """A file is no trace."""
+
+
 def read(path):
     """Returns how often each kernel, copy or fill of a Chrome trace ran, and its microseconds, by name."""
     opened = gzip.open if str(path).endswith(".gz") else open
-    with opened(path, "rt", encoding="utf-8") as file:
-        trace = json.load(file)
-    events = trace["traceEvents"] if isinstance(trace, dict) else trace
+    try:
+        with opened(path, "rt", encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise NoTrace(f"{path} is no trace of Chrome's format: {error!r}") from error
     sums = {}
     for event in events:
         # The time of a scope on the device is no kernel.

@@ -106,6 +106,14 @@ class Sums(unittest.TestCase):
         self.assertEqual(other.returncode, 1)
         self.assertIn("the numbers of launches differ: gemm", other.stdout)
 
+    def test_a_file_that_is_no_trace_is_named(self):
+        summary = self.folder / "summary.json"
+        summary.write_text('{"rows": []}', "utf-8")
+        for path in (summary, self.folder / "missing.json"):
+            run = python("compare", path, self.trace("torch.json", TORCH))
+            self.assertEqual(run.returncode, 2)
+            self.assertTrue(run.stderr.startswith(f"{path} is no trace"), run.stderr)
+
     def test_a_slowdown_is_the_throughput_that_is_lost(self):
         found = beside_torch.rates({"nothing": [100.0, 90.0, 110.0], "torch": [36.0, 37.0, 1.0]})
         self.assertAlmostEqual(found["torch"]["less_percent"], 64.0)
