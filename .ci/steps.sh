@@ -286,46 +286,31 @@ debian-driver() {
 # What is declared of NVIDIA's libraries by hand is what their headers say, in several releases, and NVIDIA's own CUPTI
 # walks the records that the simulated one writes. That needs no GPU.
 nvidia-headers() {
-    local headers='' libraries='' release suffix named folder compared
+    local compared releases
     if ! debian-packages c++:g++; then
         echo "skipped: there is no compiler of C++ here (apt-get install g++)"
         return "$skipped"
     fi
-    # Of the runtime and the driver, the profiler's control, CUPTI, NVML and NVTX.
-    local packages=(
-        '11.8 -cu11 cuda-runtime 11.8.89 cuda-profiler-api 11.8.86 cuda-cupti 11.8.87 nvml-dev 11.8.86 nvtx 11.8.86'
-        '12.0 -cu12 cuda-runtime 12.0.146 cuda-profiler-api 12.0.140 cuda-cupti 12.0.146 nvml-dev 12.0.140 nvtx 12.0.140'
-        '12.4 -cu12 cuda-runtime 12.4.127 cuda-profiler-api 12.4.127 cuda-cupti 12.4.127 nvml-dev 12.4.127 nvtx 12.4.127'
-        '12.8 -cu12 cuda-runtime 12.8.90 cuda-profiler-api 12.8.90 cuda-cupti 12.8.90 nvml-dev 12.8.90 nvtx 12.8.90'
-        '13.0 . cuda-runtime 13.0.96 cuda-profiler-api 13.0.85 cuda-cupti 13.0.85 nvml-dev 13.0.87 nvtx 13.0.85'
-        '13.5 . cuda-runtime 13.5.37 cuda-profiler-api 13.5.25 cuda-cupti 13.5.25 nvml-dev 13.5.37 nvtx 13.5.25'
-    )
-    while read -r release suffix named; do
-        folder=$tools/nvidia/$release
-        if [[ ! -d $folder ]]; then
-            rm -rf "$folder.new"
-            if ! printf "nvidia-%s${suffix#.}==%s\n" $named |
-                python3 -m pip --disable-pip-version-check install --quiet --root-user-action ignore --no-deps \
-                    --only-binary :all: --target "$folder.new" --requirement /dev/stdin; then
-                echo "skipped: NVIDIA's wheels of CUDA $release cannot be had here"
-                return "$skipped"
-            fi
-            mv "$folder.new" "$folder"
-        fi
-        headers+=$release=$folder:
-        # That of 13.5 refuses every call where there is no driver.
-        [[ $release == 13.5 ]] || libraries+=$release=$(find "$folder" -name 'libcupti.so.1?*'):
-    done < <(printf '%s\n' "${packages[@]}")
+    nvidia-packages || return "$skipped"
     # The check itself finds planted mistakes.
     cargo test --locked --workspace --test planted
-    NVIDIA_HEADERS=${headers%:} NVIDIA_CUPTI_LIBRARIES=${libraries%:} cargo test --locked --workspace \
+    NVIDIA_CUPTI_LIBRARIES=$(cupti-libraries) cargo test --locked --workspace \
         --lib --test driver -- headers:: cupti_layouts:: --nocapture | tee "$scratch/compared.txt"
     # Of both, this library and the simulated one.
-    compared=$(grep -Ec 'CUDA [0-9.]+: [1-9][0-9]* signatures' "$scratch/compared.txt")
-    if ((compared != 2 * ${#packages[@]})); then
-        echo "error: there are $compared comparisons with the headers of a release"
+    compared=$(grep -Ec 'CUDA [0-9.]+: [1-9][0-9]* signatures' "$scratch/compared.txt") || true
+    releases=$(tr -cd = <<<"$NVIDIA_HEADERS" | wc -c)
+    if ((compared != 2 * releases)); then
+        echo "error: there are $compared comparisons with the headers of $releases releases"
         return 1
     fi
+}
+
+# cupti-libraries: prints the releases and the paths of NVIDIA's CUPTI. That of 13.5 refuses every call where there is no
+# driver.
+cupti-libraries() {
+    tr : '\n' <<<"$NVIDIA_HEADERS" | while IFS='=' read -r release folder; do
+        [[ $release == 13.5 ]] || echo "$release=$(find "$folder" -name 'libcupti.so.1?*')"
+    done | paste -sd :
 }
 
 # The output of quickstart, with and without GPU times, read by TensorBoard.
@@ -633,6 +618,10 @@ publish() {
 
 # The suite for true GPUs, run to its end on a simulated one.
 gpu-suite() {
+    # What the suite declares of NVIDIA's libraries is compared with their headers too.
+    if debian-packages c++:g++; then
+        nvidia-packages || true
+    fi
     # In a folder of its own: both workspaces build the driver, under one name, with different dependencies.
     (cd tests/gpu && cargo test --locked --target-dir "$target/gpu-suite")
 }
@@ -640,6 +629,18 @@ gpu-suite() {
 # Programs that choose cudarc's version and features otherwise: tests/beside says which.
 beside() {
     (cd tests/beside && cargo test --locked --target-dir "$target/beside")
+}
+
+# The comparison with torch.profiler adds up traces correctly, and runs to its end on the simulated driver, with a stand-in for
+# torch.
+beside-torch() {
+    simulated-driver
+    cargo build --locked --manifest-path benches/Cargo.toml --package beside-torch --target-dir "$target/beside-torch"
+    (
+        cd benches/beside-torch
+        export BESIDE_TORCH_LIBRARY=$target/beside-torch/debug/libbeside_torch.so SIMULATED_DRIVER_FOLDER=$driver
+        python3 -m unittest
+    )
 }
 
 # A service of axum whose spans are measured counts a hundred thousand requests exactly, without growing; and parts of
@@ -945,6 +946,41 @@ toolchain-parts() (
     flock 9
     rustup "$@"
 ) 9>"$scratch/rustup.lock"
+
+# The Python packages with NVIDIA's headers: a release, the end of their names, and their versions.
+nvidia='
+11.8 -cu11 cuda-runtime 11.8.89 cuda-profiler-api 11.8.86 cuda-cupti 11.8.87 nvml-dev 11.8.86 nvtx 11.8.86
+12.0 -cu12 cuda-runtime 12.0.146 cuda-profiler-api 12.0.140 cuda-cupti 12.0.146 nvml-dev 12.0.140 nvtx 12.0.140
+12.4 -cu12 cuda-runtime 12.4.127 cuda-profiler-api 12.4.127 cuda-cupti 12.4.127 nvml-dev 12.4.127 nvtx 12.4.127
+12.8 -cu12 cuda-runtime 12.8.90 cuda-profiler-api 12.8.90 cuda-cupti 12.8.90 nvml-dev 12.8.90 nvtx 12.8.90
+13.0 . cuda-runtime 13.0.96 cuda-profiler-api 13.0.85 cuda-cupti 13.0.85 nvml-dev 13.0.87 nvtx 13.0.85
+13.5 . cuda-runtime 13.5.37 cuda-profiler-api 13.5.25 cuda-cupti 13.5.25 nvml-dev 13.5.37 nvtx 13.5.25
+'
+
+# nvidia-packages: exports NVIDIA_HEADERS, which names the releases and their folders, for one step at a time. Fails where
+# the packages cannot be had.
+nvidia-packages() {
+    local release suffix packages folder headers=()
+    while read -r release suffix packages; do
+        [[ -n $release ]] || continue
+        folder=$tools/nvidia/$release
+        (
+            flock 9
+            [[ ! -d $folder ]] || exit 0
+            rm -rf "$folder.new"
+            printf "nvidia-%s${suffix#.}==%s\n" $packages >"$scratch/nvidia.txt"
+            python3 -m pip --disable-pip-version-check install --quiet --root-user-action ignore --no-deps \
+                --only-binary :all: --target "$folder.new" --requirement "$scratch/nvidia.txt" &&
+                mv "$folder.new" "$folder"
+        ) 9>"$scratch/nvidia.lock" || {
+            echo "left out: NVIDIA's packages of CUDA $release cannot be had here"
+            return 1
+        }
+        headers+=("$release=$folder")
+    done <<<"$nvidia"
+    NVIDIA_HEADERS=$(IFS=: && echo "${headers[*]}")
+    export NVIDIA_HEADERS
+}
 
 # debian-packages COMMAND:PACKAGE…: makes sure that each command, or file, is there; as root it installs the packages, one
 # step at a time.

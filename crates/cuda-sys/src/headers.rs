@@ -70,8 +70,12 @@ const STATED: &[Stated] = &[
             "CUPTI_DRIVER_TRACE_CBID_cuMemcpyWithAttributesAsync_ptsz",
             "CUPTI_DRIVER_TRACE_CBID_cuMemcpy3DWithAttributesAsync",
             "CUPTI_DRIVER_TRACE_CBID_cuMemcpy3DWithAttributesAsync_ptsz",
+            "nvmlClocksEventReasonBoardLimit",
+            "nvmlClocksEventReasonReliability",
         ],
     ),
+    // Without the last two.
+    Stated::Is(Release(11, 8), "nvmlClocksThrottleReasonAll", "511"),
     // Its first field states its size, and so which fields it has.
     Stated::Is(Release(13, 5), "size of CUpti_SubscriberParams", "40"),
     Stated::Is(

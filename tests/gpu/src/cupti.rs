@@ -32,9 +32,17 @@ const LAYOUT: Layout = match Layout::from_size_align(ROOM, 8) {
     Err(_) => panic!("eight is a power of two"),
 };
 
+/// Where the record of a kernel has when it began and ended, and the number of its launch.
+const BEGIN: usize = 16;
+const END: usize = 24;
+const CORRELATION: usize = 92;
+
 type Requested = extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
 type Completed = extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
-type Next = unsafe extern "C" fn(*mut u8, usize, *mut *mut u8) -> u32;
+type Next = unsafe extern "C" fn(*mut u8, usize, *mut *mut c_void) -> u32;
+type Version = unsafe extern "C" fn(*mut u32) -> u32;
+type Register = unsafe extern "C" fn(Requested, Completed) -> u32;
+type Switch = unsafe extern "C" fn(u32) -> u32;
 
 /// A kernel as CUPTI recorded it, in nanoseconds of CUPTI's clock.
 #[derive(Clone, Copy, Debug)]
@@ -75,9 +83,9 @@ fn seen() -> MutexGuard<'static, Seen> {
 /// The library while it records kernels.
 pub(crate) struct Cupti {
     pub(crate) library: &'static Library,
-    flush: unsafe extern "C" fn(u32) -> u32,
-    enable: unsafe extern "C" fn(u32) -> u32,
-    disable: unsafe extern "C" fn(u32) -> u32,
+    flush: Switch,
+    enable: Switch,
+    disable: Switch,
     pub(crate) version: u32,
     pub(crate) path: String,
 }
@@ -97,13 +105,11 @@ impl Cupti {
         // SAFETY: CUPTI exports the functions with these types (cupti_activity.h, cupti_version.h).
         let (version_of, register, enable, disable, flush, next) = unsafe {
             (
-                *library.get::<unsafe extern "C" fn(*mut u32) -> u32>(b"cuptiGetVersion")?,
-                *library.get::<unsafe extern "C" fn(Requested, Completed) -> u32>(
-                    b"cuptiActivityRegisterCallbacks",
-                )?,
-                *library.get::<unsafe extern "C" fn(u32) -> u32>(b"cuptiActivityEnable")?,
-                *library.get::<unsafe extern "C" fn(u32) -> u32>(b"cuptiActivityDisable")?,
-                *library.get::<unsafe extern "C" fn(u32) -> u32>(b"cuptiActivityFlushAll")?,
+                *library.get::<Version>(b"cuptiGetVersion")?,
+                *library.get::<Register>(b"cuptiActivityRegisterCallbacks")?,
+                *library.get::<Switch>(b"cuptiActivityEnable")?,
+                *library.get::<Switch>(b"cuptiActivityDisable")?,
+                *library.get::<Switch>(b"cuptiActivityFlushAll")?,
                 *library.get::<Next>(b"cuptiActivityGetNextRecord")?,
             )
         };
@@ -153,6 +159,32 @@ impl Cupti {
     }
 }
 
+/// Returns the functions and numbers as they are declared here, and the fields of the records of kernels.
+#[cfg(test)]
+pub(crate) fn declared(headers: &header_check::Headers) -> Vec<header_check::Item> {
+    use header_check::Item;
+
+    let mut items = vec![
+        Item::function_type::<Requested>("CUpti_BuffersCallbackRequestFunc"),
+        Item::function_type::<Completed>("CUpti_BuffersCallbackCompleteFunc"),
+        Item::function::<Version>("cuptiGetVersion"),
+        Item::function::<Register>("cuptiActivityRegisterCallbacks"),
+        Item::function::<Switch>("cuptiActivityEnable"),
+        Item::function::<Switch>("cuptiActivityDisable"),
+        Item::function::<Switch>("cuptiActivityFlushAll"),
+        Item::function::<Next>("cuptiActivityGetNextRecord"),
+        Item::constant("CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL", &CONCURRENT_KERNEL),
+        Item::constant("CUPTI_ACTIVITY_KIND_KERNEL", &KERNEL),
+        Item::constant("CUPTI_ACTIVITY_FLAG_FLUSH_FORCED", &FORCED),
+    ];
+    for record in headers.numbered("CUpti_ActivityKernel", 8) {
+        items.push(Item::field::<u64>(&record, "start", BEGIN));
+        items.push(Item::field::<u64>(&record, "end", END));
+        items.push(Item::field::<u32>(&record, "correlationId", CORRELATION));
+    }
+    items
+}
+
 pub(crate) fn check(call: &'static str, code: u32) -> Result<(), Trouble> {
     if code == 0 {
         return Ok(());
@@ -181,10 +213,11 @@ extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, records: *mut us
 extern "C" fn completed(_: *mut c_void, _: u32, buffer: *mut u8, _: usize, valid: usize) {
     let mut seen = seen();
     let Some(next) = seen.next else { return };
-    let mut record = std::ptr::null_mut();
+    let mut next_record = std::ptr::null_mut();
     let mut last = None::<usize>;
     // SAFETY: the buffer and its size are those that CUPTI passed.
-    while valid > 0 && unsafe { next(buffer, valid, &raw mut record) } == 0 {
+    while valid > 0 && unsafe { next(buffer, valid, &raw mut next_record) } == 0 {
+        let record = next_record.cast::<u8>();
         // SAFETY: each record begins with its kind.
         let kind = unsafe { record.cast::<u32>().read_unaligned() };
         if let Some(last) = last.take() {
@@ -195,10 +228,10 @@ extern "C" fn completed(_: *mut c_void, _: u32, buffer: *mut u8, _: usize, valid
             // SAFETY: kernel records contain begin and end at these offsets in all versions.
             let at = |place: usize| unsafe { record.add(place).cast::<u64>().read_unaligned() };
             seen.kernels.push(Kernel {
-                begin: at(16),
-                end: at(24),
+                begin: at(BEGIN),
+                end: at(END),
                 // SAFETY: and the correlation id at this one.
-                correlation: unsafe { record.add(92).cast::<u32>().read_unaligned() },
+                correlation: unsafe { record.add(CORRELATION).cast::<u32>().read_unaligned() },
             });
         }
     }
@@ -207,12 +240,14 @@ extern "C" fn completed(_: *mut c_void, _: u32, buffer: *mut u8, _: usize, valid
 
 #[cfg(test)]
 mod tests {
-    use super::{CONCURRENT_KERNEL, ROOM, completed, requested, seen};
+    use std::ffi::c_void;
+
+    use super::{BEGIN, CONCURRENT_KERNEL, END, ROOM, completed, requested, seen};
 
     /// The maximum size of a CUPTI record.
     const RECORD: usize = 192;
 
-    unsafe extern "C" fn next(buffer: *mut u8, valid: usize, record: *mut *mut u8) -> u32 {
+    unsafe extern "C" fn next(buffer: *mut u8, valid: usize, record: *mut *mut c_void) -> u32 {
         // SAFETY: the test passes a valid pointer.
         let last = unsafe { *record };
         let at = if last.is_null() {
@@ -221,7 +256,7 @@ mod tests {
             last as usize - buffer as usize + RECORD
         };
         // SAFETY: as above; the pointer stays inside the buffer.
-        unsafe { *record = buffer.add(at.min(valid)) };
+        unsafe { *record = buffer.add(at.min(valid)).cast() };
         u32::from(at >= valid)
     }
 
@@ -236,8 +271,8 @@ mod tests {
             unsafe {
                 let record = buffer.add(index * RECORD);
                 record.cast::<u32>().write_unaligned(kind);
-                record.add(16).cast::<u64>().write_unaligned(begin);
-                record.add(24).cast::<u64>().write_unaligned(end);
+                record.add(BEGIN).cast::<u64>().write_unaligned(begin);
+                record.add(END).cast::<u64>().write_unaligned(end);
             }
         }
         completed(std::ptr::null_mut(), 0, buffer, size, 2 * RECORD);

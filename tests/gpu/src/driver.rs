@@ -46,6 +46,19 @@ macro_rules! functions {
                 // exist, pointers to its stacks, and the parameters that the kernels declare.
                 unsafe { (self.$name)($($argument),*) }
             })*
+
+            /// Returns the functions as they are declared here.
+            #[cfg(test)]
+            pub(crate) fn declared() -> Vec<header_check::Item> {
+                use header_check::Item;
+                type Elapsed = unsafe extern "C" fn(*mut f32, usize, usize) -> u32;
+
+                vec![
+                    $(Item::function::<unsafe extern "C" fn($($type),*) -> u32>(stringify!($name)),)*
+                    Item::function::<Elapsed>("cuEventElapsedTime"),
+                    Item::function::<Elapsed>("cuEventElapsedTime_v2"),
+                ]
+            }
         }
     };
 }

@@ -13,6 +13,8 @@ mod driver;
 mod figures;
 mod findings;
 mod graph;
+#[cfg(test)]
+mod headers;
 mod libraries;
 mod machine;
 mod measured;

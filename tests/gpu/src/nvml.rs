@@ -41,6 +41,17 @@ macro_rules! functions {
                 // SAFETY: the suite passes devices that NVML returned, and pointers to its stacks.
                 self.$name.map_or(NO_FUNCTION, |function| unsafe { function($($argument),*) })
             })*
+
+            /// Returns the functions as they are declared here.
+            #[cfg(test)]
+            pub(crate) fn declared() -> Vec<header_check::Item> {
+                let text = |symbol| String::from_utf8_lossy(symbol).into_owned();
+                vec![$(
+                    header_check::Item::function::<unsafe extern "C" fn($($type),*) -> u32>(
+                        &text($symbol),
+                    )
+                ),*]
+            }
         }
     };
 }

@@ -9,7 +9,7 @@ mod headers;
 mod item;
 mod shape;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 pub use self::headers::{Headers, Release, VARIABLE};
@@ -57,7 +57,8 @@ impl Stated {
 pub struct Counts {
     agree: BTreeMap<Kind, usize>,
     lacking: usize,
-    otherwise: usize,
+    /// The items that are otherwise.
+    otherwise: BTreeSet<String>,
 }
 
 impl Counts {
@@ -72,7 +73,7 @@ impl fmt::Display for Counts {
         for kind in Kind::ALL {
             write!(f, "{} {}, ", self.of(kind), kind.plural())?;
         }
-        let (lacking, otherwise) = (self.lacking, self.otherwise);
+        let (lacking, otherwise) = (self.lacking, self.otherwise.len());
         write!(f, "{lacking} not there and {otherwise} otherwise as stated")
     }
 }
@@ -108,7 +109,7 @@ pub fn check(headers: &Headers, items: &[Item], stated: &[Stated]) -> Result<Cou
         if item.agrees(&theirs) {
             *counts.agree.entry(item.kind()).or_default() += 1;
         } else if stated.iter().any(|known| known.is(item, release, &theirs)) {
-            counts.otherwise += 1;
+            counts.otherwise.insert(item.to_string());
         } else {
             let ours = item.ours();
             differences.push(format!("{item}: {ours} here, {theirs} in {release}"));
@@ -138,7 +139,7 @@ pub fn check_all(
 ) {
     let mut differences = Vec::new();
     let mut found: BTreeMap<String, bool> = BTreeMap::new();
-    let mut otherwise = 0;
+    let mut otherwise = BTreeSet::new();
     for headers in all {
         let items = items(headers);
         for item in &items {
@@ -149,16 +150,18 @@ pub fn check_all(
                 println!("CUDA {}: {counts}", headers.release());
                 let none = kinds.iter().filter(|kind| counts.of(**kind) == 0);
                 differences.extend(none.map(|kind| format!("no {} compared", kind.plural())));
-                otherwise += counts.otherwise;
+                otherwise.extend(counts.otherwise);
             }
             Err(more) => differences.extend(more),
         }
     }
     let nowhere = found.iter().filter(|(_, found)| !**found);
     differences.extend(nowhere.map(|(name, _)| format!("{name}: no release has it")));
+    // Of a release with differences, it is not known which items are otherwise as stated.
+    let is_unknown = !differences.is_empty();
     for known in stated {
         let applies = |name: &&&str| match known {
-            Stated::Is(..) => otherwise > 0,
+            Stated::Is(..) => is_unknown || otherwise.contains(**name),
             _ => all
                 .iter()
                 .any(|headers| known.lacks(name, headers.release())),

@@ -194,7 +194,13 @@ fn all_releases_together_must_have_each_name_and_bear_out_each_statement() {
     let nowhere = Stated::Since(Release(9, 0), &["LIB_NEVER"]);
     let always = Stated::Until(Release(3, 0), &["libRead"]);
     let same = Stated::Is(Release(1, 0), "size of Record", "24");
+    let wide = Stated::Is(Release(1, 0), "Record.kind", "0 u64");
     for (items, stated, expected) in [
+        (
+            items(),
+            vec![since, wide],
+            "Record.kind: what is stated is nowhere so",
+        ),
         (items(), vec![], "libNew: 1.0 does not have it"),
         (gone, vec![since, nowhere], "LIB_NEVER: no release has it"),
         (

@@ -21,4 +21,10 @@ constants! {
     pub const POWER_BRAKE: u64 = nvmlClocksThrottleReasonHwPowerBrakeSlowdown(0x80);
     /// The clocks are set for a display.
     pub const DISPLAY_CLOCKS: u64 = nvmlClocksThrottleReasonDisplayClockSetting(0x100);
+    /// A limit of the board.
+    pub const BOARD_LIMIT: u64 = nvmlClocksEventReasonBoardLimit(0x200);
+    /// A rule that keeps the device reliable.
+    pub const RELIABILITY: u64 = nvmlClocksEventReasonReliability(0x400);
+    /// All of them.
+    pub const ALL: u64 = nvmlClocksThrottleReasonAll(0x7ff);
 }

@@ -169,9 +169,13 @@ impl ThrottleReasons {
     pub const POWER_BRAKE: Self = Self(0x80);
     /// The clocks are set for a display.
     pub const DISPLAY_CLOCKS: Self = Self(0x100);
+    /// A limit of the board.
+    pub const BOARD_LIMIT: Self = Self(0x200);
+    /// A rule that keeps the device reliable.
+    pub const RELIABILITY: Self = Self(0x400);
 
     /// All reasons that have a name, with their names.
-    pub const NAMED: [(Self, &'static str); 9] = [
+    pub const NAMED: [(Self, &'static str); 11] = [
         (Self::IDLE, "idle"),
         (Self::APPLICATION_CLOCKS, "application clocks"),
         (Self::POWER_CAP, "power cap"),
@@ -181,10 +185,12 @@ impl ThrottleReasons {
         (Self::HARDWARE_THERMAL, "hardware thermal slowdown"),
         (Self::POWER_BRAKE, "power brake"),
         (Self::DISPLAY_CLOCKS, "display clocks"),
+        (Self::BOARD_LIMIT, "board limit"),
+        (Self::RELIABILITY, "reliability"),
     ];
 
     /// The reasons that hold back clocks which work could use: all but an idle device and clocks that were chosen.
-    pub const HOLD_BACK: Self = Self(4 | 8 | 0x10 | 0x20 | 0x40 | 0x80);
+    pub const HOLD_BACK: Self = Self(4 | 8 | 0x10 | 0x20 | 0x40 | 0x80 | 0x200 | 0x400);
 
     /// Returns the reasons with these bits.
     #[must_use]
@@ -227,6 +233,12 @@ mod tests {
         let names: Vec<&str> = reasons.names().collect();
         assert_eq!(names, ["idle", "power cap", "hardware thermal slowdown"]);
         assert!(reasons.holds_back() && !ThrottleReasons::IDLE.holds_back());
+        let newest = ThrottleReasons::from_bits(0x600);
+        assert_eq!(
+            newest.names().collect::<Vec<_>>(),
+            ["board limit", "reliability"]
+        );
+        assert!(newest.holds_back());
     }
 
     #[test]

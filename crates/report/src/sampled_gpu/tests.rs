@@ -76,7 +76,7 @@ fn several_reasons_have_their_shares_and_chosen_clocks_are_none() {
     let expected = "512 MiB peak of 80 GiB; clocks 1.00 of 1.98 GHz; held back in 50 % of 4 samples: power cap (50 %), \
                     hardware thermal slowdown (25 %)";
     assert!(line.ends_with(expected), "{line}");
-    device.totals.reasons = [0; 9];
+    device.totals.reasons = [0; 11];
     device.totals.with_reasons = 1;
     device.totals.all = Some(device.samples[3].clone());
     let line = sampled(&device).line();

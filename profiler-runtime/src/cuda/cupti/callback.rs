@@ -262,3 +262,32 @@ fn push(launch: Launch) {
         on_half_full();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::c_void;
+    use std::ptr;
+
+    use super::*;
+
+    #[test]
+    fn a_wait_is_for_the_context_that_the_call_names() {
+        let context = |number: usize| ptr::without_provenance_mut::<c_void>(number);
+        for (number, given, waited) in [
+            // `cuCtxSynchronize`, and its form of CUDA 13.
+            (17, 0, 0x10),
+            (800, 0x20, 0x20),
+            (800, 0, 0x10),
+        ] {
+            let parameters = [context(given)];
+            // SAFETY: numbers and pointers may be zero.
+            let mut data: CallbackData = unsafe { std::mem::zeroed() };
+            data.parameters = parameters.as_ptr().cast();
+            data.context = context(0x10);
+            begin(Domain::Driver, number, &data);
+            let launch = CALL.take().expect("a call").launch;
+            let read = (launch.effect, launch.context);
+            assert_eq!(read, (Effect::ContextFinished, waited), "{number}");
+        }
+    }
+}

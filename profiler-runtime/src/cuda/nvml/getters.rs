@@ -107,6 +107,8 @@ mod tests {
             (ThrottleReasons::HARDWARE_THERMAL, reason::HARDWARE_THERMAL),
             (ThrottleReasons::POWER_BRAKE, reason::POWER_BRAKE),
             (ThrottleReasons::DISPLAY_CLOCKS, reason::DISPLAY_CLOCKS),
+            (ThrottleReasons::BOARD_LIMIT, reason::BOARD_LIMIT),
+            (ThrottleReasons::RELIABILITY, reason::RELIABILITY),
         ];
         assert_eq!(
             expected.map(|(reason, _)| reason),
@@ -115,5 +117,7 @@ mod tests {
         for (reason, bits) in expected {
             assert_eq!(reason.bits(), bits, "{reason:?}");
         }
+        let all = expected.iter().fold(0, |all, (_, bits)| all | bits);
+        assert_eq!(all, reason::ALL);
     }
 }

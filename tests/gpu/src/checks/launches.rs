@@ -34,6 +34,8 @@ const ROUNDS: usize = 11;
 /// The callback domain of the driver's functions, and `cuLaunchKernel` in it.
 const DRIVER: u32 = 1;
 const LAUNCH_KERNEL: u32 = 307;
+/// Where `CUpti_CallbackData` has the number of the call.
+const CORRELATION: usize = 64;
 
 /// The states of CUPTI in which launches are timed.
 const STATES: [&str; 5] = [
@@ -77,8 +79,8 @@ fn correlate(gpu: &Gpu, findings: &mut Findings) -> Result<(), Trouble> {
 static IDS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
 extern "C" fn on_launch(_: *mut c_void, _: u32, _: u32, data: *const u32) {
-    // SAFETY: `CUpti_CallbackData` has the site at 0 and the correlation id at 64 in all versions.
-    let (site, id) = unsafe { (data.read(), data.add(16).read()) };
+    // SAFETY: `CUpti_CallbackData` has the site and the correlation id there in all versions.
+    let (site, id) = unsafe { (data.read(), data.byte_add(CORRELATION).read()) };
     if site == 0
         && let Ok(mut ids) = IDS.lock()
     {
@@ -87,6 +89,26 @@ extern "C" fn on_launch(_: *mut c_void, _: u32, _: u32, data: *const u32) {
 }
 
 type Callback = extern "C" fn(*mut c_void, u32, u32, *const u32);
+type Subscribe = unsafe extern "C" fn(*mut usize, Callback, *mut c_void) -> u32;
+type Unsubscribe = unsafe extern "C" fn(usize) -> u32;
+type Enable = unsafe extern "C" fn(u32, usize, u32, u32) -> u32;
+
+/// Returns the functions and numbers as they are declared here.
+#[cfg(test)]
+pub(crate) fn declared() -> Vec<header_check::Item> {
+    use header_check::Item;
+
+    vec![
+        Item::function_type::<Callback>("CUpti_CallbackFunc"),
+        Item::function::<Subscribe>("cuptiSubscribe"),
+        Item::function::<Unsubscribe>("cuptiUnsubscribe"),
+        Item::function::<Enable>("cuptiEnableCallback"),
+        Item::constant("CUPTI_CB_DOMAIN_DRIVER_API", &DRIVER),
+        Item::callback("CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel", LAUNCH_KERNEL),
+        Item::field::<u32>("CUpti_CallbackData", "callbackSite", 0),
+        Item::field::<u32>("CUpti_CallbackData", "correlationId", CORRELATION),
+    ]
+}
 
 /// Runs in the child.
 fn launches() -> Result<ExitCode, Trouble> {
@@ -126,17 +148,9 @@ fn measure() -> Result<(), Trouble> {
     // SAFETY: CUPTI exports the functions with these types (cupti_callbacks.h).
     let (subscribe, unsubscribe, enable) = unsafe {
         (
-            *cupti
-                .library
-                .get::<unsafe extern "C" fn(*mut usize, Callback, *mut c_void) -> u32>(
-                    b"cuptiSubscribe",
-                )?,
-            *cupti
-                .library
-                .get::<unsafe extern "C" fn(usize) -> u32>(b"cuptiUnsubscribe")?,
-            *cupti
-                .library
-                .get::<unsafe extern "C" fn(u32, usize, u32, u32) -> u32>(b"cuptiEnableCallback")?,
+            *cupti.library.get::<Subscribe>(b"cuptiSubscribe")?,
+            *cupti.library.get::<Unsubscribe>(b"cuptiUnsubscribe")?,
+            *cupti.library.get::<Enable>(b"cuptiEnableCallback")?,
         )
     };
     let mut subscriber = 0;

@@ -12,7 +12,7 @@ mod failures;
 mod gone_contexts;
 mod kernels;
 mod lanes;
-mod launches;
+pub(crate) mod launches;
 mod lengths;
 mod limits;
 mod loops;
