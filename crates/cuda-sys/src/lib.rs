@@ -34,6 +34,8 @@
 
 pub mod cupti;
 pub mod driver;
+#[cfg(all(feature = "load", unix))]
+mod elf;
 #[cfg(all(feature = "load", not(target_family = "wasm")))]
 pub mod library;
 pub mod nvml;
