@@ -3,6 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
+use profiler_cuda_sys::cupti::{Cupti, Refused};
+
 use super::recorder;
 
 /// The state of CUPTI in this process: whether sessions record kernels, copies, fills and waits. It displays as one line.
@@ -74,6 +77,18 @@ impl KernelStatus {
     #[must_use]
     pub const fn is_ready(&self) -> bool {
         matches!(self, Self::Ready { .. })
+    }
+}
+
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
+impl KernelStatus {
+    /// Returns the state after a library has refused a call.
+    pub(super) fn refused(cupti: &Cupti, refused: Refused) -> Self {
+        Self::Refused {
+            call: refused.call.to_owned(),
+            code: refused.code.0,
+            name: cupti.name_of(refused.code),
+        }
     }
 }
 
