@@ -167,8 +167,14 @@ impl OpenCall {
     /// Begins a call of the driver: the outermost one, or one inside.
     fn enter_driver(&mut self, call: Call, data: &CallbackData) {
         // SAFETY: the parameters are those of this call, which has just begun.
-        let (effect, stream) =
-            unsafe { (call.effect(data.parameters), call.stream(data.parameters)) };
+        let (effect, stream, context) = unsafe {
+            let parameters = data.parameters;
+            (
+                call.effect(parameters),
+                call.stream(parameters),
+                call.context(parameters),
+            )
+        };
         let is_work = effect.is_work();
         if let Some(stream) = stream.filter(|_| call.is_work()) {
             self.is_captured |= is_capturing(library::driver(), stream);
@@ -181,7 +187,7 @@ impl OpenCall {
         // A call of the runtime that copies may wait too. The first call of the driver that launches tells the stream.
         let is_first = is_work && self.launched == 0;
         if is_first || !(is_work || launch.effect.is_work()) {
-            launch.context = data.context.addr();
+            launch.context = context.unwrap_or(data.context.addr());
             launch.stream = stream;
             if stream.is_some_and(RawStream::is_per_thread) {
                 launch.gpu_thread = state::known_number();
