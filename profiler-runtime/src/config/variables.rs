@@ -140,7 +140,7 @@ pub const VARIABLES: [Variable; 24] = [
     Variable {
         name: "PROFILER_CUPTI_LIBRARY",
         takes: "the path of a CUPTI library",
-        default: "the library that the program has loaded, else that of the system, of a toolkit (CUDA_HOME, CUDA_PATH, /usr/local/cuda*) or of Python's packages (VIRTUAL_ENV, CONDA_PREFIX)",
+        default: "the library that the program has loaded, else that of the system, of a toolkit (CUDA_HOME, CUDA_PATH, /usr/local/cuda*) or of Python's packages (VIRTUAL_ENV, CONDA_PREFIX, the `python3` on PATH)",
         meaning: "The library that records kernels. A session loads it when it begins to record in a program that uses CUDA.",
         names_path: true,
     },

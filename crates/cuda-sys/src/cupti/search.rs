@@ -77,21 +77,34 @@ fn folders(variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
         .into_iter()
         .filter_map(absolute)
         .collect();
-    let environments = ["VIRTUAL_ENV", "CONDA_PREFIX"].map(absolute);
-    toolkits.extend(environments.iter().flatten().cloned());
+    let mut environments: Vec<PathBuf> = ["VIRTUAL_ENV", "CONDA_PREFIX"]
+        .into_iter()
+        .filter_map(absolute)
+        .collect();
+    toolkits.extend(environments.iter().cloned());
+    environments.extend(variable("PATH").and_then(|path| environment_of_python(&path)));
     toolkits.extend(inside(Path::new("/usr/local"), "cuda"));
     let mut folders: Vec<PathBuf> = toolkits
         .iter()
         .flat_map(|toolkit| IN_TOOLKIT.map(|part| toolkit.join(part)))
         .collect();
-    for environment in environments.iter().flatten() {
+    for environment in &environments {
         folders.push(environment.join("lib"));
         for python in inside(&environment.join("lib"), "python3") {
-            let packages = python.join("site-packages");
-            folders.extend(IN_PACKAGES.map(|part| packages.join(part)));
+            // Debian has packages of its own beside those that are installed with pip.
+            for packages in ["site-packages", "dist-packages"] {
+                folders.extend(IN_PACKAGES.map(|part| python.join(packages).join(part)));
+            }
         }
     }
     folders
+}
+
+/// Returns the folder with the environment of the Python that a search path leads to: the one with the folder of its programs.
+fn environment_of_python(path: &Path) -> Option<PathBuf> {
+    let mut folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    let programs = folders.find(|folder| folder.join("python3").exists())?;
+    programs.parent().map(Path::to_owned)
 }
 
 /// Returns the entries of a folder whose names have this prefix, the newest version first.
@@ -227,6 +240,27 @@ mod tests {
             "/usr/lib/a folder/libcupti.so.2024.1.0",
         ];
         assert_eq!(mapped(maps), expected.map(PathBuf::from));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn packages_of_the_python_on_the_search_path_are_searched() {
+        let name = format!("profiler-cupti-path-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let packages = folder.join("lib/python3.12/site-packages/nvidia/cu13/lib");
+        let programs = folder.join("bin");
+        for made in [&packages, &programs] {
+            std::fs::create_dir_all(made).expect("a folder");
+        }
+        let path = format!("here:/no/such/folder:{}:/usr/bin", programs.display());
+        let variable = |name: &str| (name == "PATH").then(|| PathBuf::from(&path));
+        assert!(
+            !folders(&variable).contains(&packages),
+            "there is no Python"
+        );
+        std::fs::write(programs.join("python3"), "a program").expect("a file");
+        assert!(folders(&variable).contains(&packages));
+        std::fs::remove_dir_all(&folder).expect("it is there");
     }
 
     #[test]

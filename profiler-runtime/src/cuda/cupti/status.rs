@@ -102,7 +102,9 @@ impl fmt::Display for KernelStatus {
             Self::NotBuilt => f.write_str(
                 "profiler-runtime was built without its feature `cuda`: build it with the feature",
             ),
-            Self::NoDriver => f.write_str("the program has not initialised the CUDA driver"),
+            Self::NoDriver => f.write_str(
+                "the program has not initialised the CUDA driver, which fails without a device: see what `nvidia-smi` says",
+            ),
             Self::Starting => f.write_str(
                 "CUPTI was still starting: record a step of warm-up, or a longer window",
             ),
