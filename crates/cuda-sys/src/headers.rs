@@ -26,6 +26,8 @@ const STATED: &[Stated] = &[
     Stated::Since(
         Release(12, 4),
         &[
+            "CUPTI_DRIVER_TRACE_CBID_cuMemPrefetchAsync_v2",
+            "CUPTI_DRIVER_TRACE_CBID_cuMemPrefetchAsync_v2_ptsz",
             "nvmlDeviceGetCurrentClocksEventReasons",
             "NVML_FI_DEV_POWER_AVERAGE",
             "NVML_FI_DEV_POWER_INSTANT",
@@ -55,6 +57,10 @@ const STATED: &[Stated] = &[
             "cuptiSubscribe_v2",
             "CUpti_SubscriberParams",
             "CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize_v2",
+            "CUPTI_DRIVER_TRACE_CBID_cuMemPrefetchBatchAsync",
+            "CUPTI_DRIVER_TRACE_CBID_cuMemPrefetchBatchAsync_ptsz",
+            "CUPTI_DRIVER_TRACE_CBID_cuMemDiscardAndPrefetchBatchAsync",
+            "CUPTI_DRIVER_TRACE_CBID_cuMemDiscardAndPrefetchBatchAsync_ptsz",
             "CUPTI_DRIVER_TRACE_CBID_cuMemcpyBatchAsync_v2",
             "CUPTI_DRIVER_TRACE_CBID_cuMemcpyBatchAsync_v2_ptsz",
             "CUPTI_DRIVER_TRACE_CBID_cuMemcpy3DBatchAsync_v2",
@@ -71,6 +77,7 @@ const STATED: &[Stated] = &[
             "CUPTI_DRIVER_TRACE_CBID_cuMemcpy3DWithAttributesAsync",
             "CUPTI_DRIVER_TRACE_CBID_cuMemcpy3DWithAttributesAsync_ptsz",
             "nvmlClocksEventReasonBoardLimit",
+            "NVTX_INJECTION_INITIALIZER_CORE",
             "nvmlClocksEventReasonReliability",
         ],
     ),
@@ -156,12 +163,17 @@ fn every_structure_and_number_is_declared_beside_its_name_in_the_headers() {
     }
     assert!(files >= 15, "{files} files");
     plain.sort();
-    // The first release of CUPTI that is supported, the scope that means all links, and three numbers of the crate's own.
+    // The first release of CUPTI that is supported, the scope that means all links, the sizes of the headers of ELF, and three
+    // numbers of the crate's own.
     let expected = [
         "const ALL_LINKS: u32 = u32::MAX;",
+        "const HEADER: usize = 64;",
         "const LENGTH: u16 = 256;",
         "const NONE: u8 = u8::MAX;",
+        "const NO_BITS: u32 = 8;",
         "const NUMBERS: usize = 1024;",
+        "const SECTION: usize = 64;",
+        "const SEGMENT: usize = 56;",
         "pub const MIN_VERSION: u32 = 18;",
     ];
     assert_eq!(

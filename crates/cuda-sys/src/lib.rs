@@ -35,6 +35,8 @@
 pub mod cupti;
 mod declare;
 pub mod driver;
+#[cfg(all(feature = "load", unix))]
+mod elf;
 #[cfg(test)]
 mod headers;
 #[cfg(all(feature = "load", not(target_family = "wasm")))]

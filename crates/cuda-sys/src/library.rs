@@ -34,12 +34,17 @@ impl Library {
     ///
     /// # Errors
     ///
-    /// Returns the message of the system's loader.
+    /// Returns the message of the system's loader, or says that the file at `path` is incomplete: the loader would end the
+    /// program by a signal.
     ///
     /// # Safety
     ///
     /// Runs the initialisers of the library, and its finalisers when it is closed: they must be sound to run.
     pub unsafe fn load(path: &Path) -> Result<Self, String> {
+        #[cfg(unix)]
+        if path.components().count() > 1 {
+            crate::elf::check(path)?;
+        }
         // SAFETY: as the caller promises.
         let loaded = unsafe { libloading::Library::new(path) };
         loaded.map(Self).map_err(|error| {

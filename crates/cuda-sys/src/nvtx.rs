@@ -9,7 +9,7 @@
 //! initialized and possibly when they detach; the profiler reads each entry with one relaxed load. This suffices, since
 //! an entry is complete in itself: it is null or a function that is never unloaded.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
@@ -95,6 +95,8 @@ c_struct! {
 constants! {
     /// The version of the interface that the program was built with.
     const VERSION: u16 = NVTX_VERSION(3);
+    /// What [`GetInitializer`] is asked for.
+    pub const INITIALIZER: u32 = NVTX_INJECTION_INITIALIZER_CORE(1);
     const CALLBACKS_TABLE: u32 = NVTX_ETID_CALLBACKS(1);
     const VERSION_TABLE: u32 = NVTX_ETID_VERSIONINFO(3);
     const COLOUR_ARGB: i32 = NVTX_COLOR_ARGB(1);
@@ -118,6 +120,12 @@ static VERSION_INFO: VersionInfo = VersionInfo {
 /// The tool's function `InitializeInjectionNvtx2`. Returns 0 if the tool refuses the program.
 pub type Initialize =
     unsafe extern "system" fn(unsafe extern "system" fn(u32) -> *const c_void) -> c_int;
+
+/// The driver's function that gives a tool's [`Initialize`], by its number: see [`INITIALIZER`]. Returns 0 if there is one.
+pub type GetInitializer = unsafe extern "system" fn(u32, *mut Option<Initialize>) -> c_int;
+
+/// The name of [`GetInitializer`] in the driver.
+pub const GET_INITIALIZER: &CStr = c"cuNvtxGetInjectionInitializer";
 
 /// Returns one of the structures that a tool asks for, or null: what [`Initialize`] gets.
 ///

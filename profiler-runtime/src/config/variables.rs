@@ -140,7 +140,7 @@ pub const VARIABLES: [Variable; 24] = [
     Variable {
         name: "PROFILER_CUPTI_LIBRARY",
         takes: "the path of a CUPTI library",
-        default: "the library that the program has loaded, else that of the system, of a toolkit (CUDA_HOME, CUDA_PATH, /usr/local/cuda*) or of Python's packages (VIRTUAL_ENV, CONDA_PREFIX)",
+        default: "the library that the program has loaded, else that of the system, of a toolkit (CUDA_HOME, CUDA_PATH, /usr/local/cuda*) or of Python's packages (VIRTUAL_ENV, CONDA_PREFIX, the `python3` on PATH)",
         meaning: "The library that records kernels. A session loads it when it begins to record in a program that uses CUDA.",
         names_path: true,
     },
@@ -148,7 +148,7 @@ pub const VARIABLES: [Variable; 24] = [
         name: "PROFILER_NVTX",
         takes: "`auto`, or `1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
         default: "`auto`",
-        meaning: "Gives calls as ranges to a tool that understands NVTX, such as Nsight Systems (feature `cuda`). `auto`: if a tool is there, which is if NVTX_INJECTION64_PATH is set; `nsys` and `ncu` set it. `1`: as `auto`, with a warning if there is no tool. `0`: never.",
+        meaning: "Gives calls as ranges to a tool that understands NVTX, such as Nsight Systems (feature `cuda`). `auto`: if a tool is there, which is if NVTX_INJECTION64_PATH is set, as `nsys` and `ncu` do, or a tool says in `nvtx-cuda.yaml` that it waits in the CUDA driver (NVTX 3.7). `1`: as `auto`, with a warning if there is no tool. `0`: never.",
         names_path: false,
     },
     Variable {

@@ -11,6 +11,7 @@ use profiler_host::sync::{Lock, Requests};
 use super::handler::Handler;
 use super::queue::{CompleteWindow, WindowQueue};
 use super::trace::Trace;
+use crate::config::KernelRecording;
 use crate::memory;
 use crate::own_cost;
 
@@ -140,6 +141,12 @@ fn warn_of_missing_activities(trace: &Trace) {
         ));
     }
     let options = trace.meta.options;
+    // The recorder has warned with the same text, unless it has waited in vain for the driver.
+    if options.kernels == KernelRecording::Required
+        && let Some(reason) = trace.no_kernels_reason()
+    {
+        diagnostics::warn_once(&format!("{reason}; kernels are left out"));
+    }
     if options.profile_memory && !trace.scopes.is_empty() && !memory::is_installed() {
         diagnostics::warn_once(
             "`profile_memory` was set, and no host memory is counted, since the program has another global allocator: write \

@@ -249,6 +249,30 @@ unsafe fn fill_in(
     true
 }
 
+/// Gives the function that initializes the tool, as a driver does in which a tool waits. Returns 0 if there is one.
+///
+/// # Safety
+///
+/// `initializer` must be valid for a write.
+#[unsafe(no_mangle)]
+#[allow(
+    non_snake_case,
+    unreachable_pub,
+    reason = "programs find it by this name"
+)]
+pub unsafe extern "system" fn cuNvtxGetInjectionInitializer(
+    kind: u32,
+    initializer: *mut *const c_void,
+) -> c_int {
+    const CORE: u32 = 1;
+    if kind != CORE || lacks("driver") {
+        return 1;
+    }
+    // SAFETY: the program passes a place for one function.
+    unsafe { initializer.write(InitializeInjectionNvtx2 as *const c_void) };
+    0
+}
+
 /// Initializes the tool: the function that programs look for. Returns 0 if the tool refuses the program.
 ///
 /// # Safety

@@ -41,8 +41,13 @@ fn record(program: &Program) -> Arc<Trace> {
 }
 
 /// What is said of a CUPTI that has run a script.
-const REFUSALS: [(&str, &str); 7] = [
+const REFUSALS: [(&str, &str); 8] = [
     ("another tool uses CUPTI", "cupti holder nsys"),
+    // As 13.5 where there is no driver.
+    (
+        "refused cuptiGetVersion",
+        "fault cuptiGetVersion always return 999",
+    ),
     ("cuptiSubscribe", "fault cuptiSubscribe always return 2"),
     (
         "CUPTI_ERROR_NOT_INITIALIZED",

@@ -71,6 +71,20 @@ fn a_tool_that_has_cupti_is_named() {
     assert!(reason.contains("(Nsight Systems)"), "{reason}");
 }
 
+#[test(on = driver().script("devices 0").kernels().warnings(1).says(["kernels are left out"]))]
+fn a_driver_without_a_device_is_one_warning_if_kernels_are_required() {
+    let _profiler = init().expect("set up");
+    cudarc::driver::CudaContext::new(0).expect_err("there is no device");
+    for _ in 0..2 {
+        let ((), trace) = Profile::builder()
+            .kernels(true)
+            .run(|_| drop(scope!("work")));
+        let trace = trace.expect("a window");
+        let reason = trace.no_kernels_reason().expect("a reason");
+        assert!(reason.contains("without a device"), "{reason}");
+    }
+}
+
 #[test(on = driver().script("fault cuptiActivityEnable always return 35").kernels())]
 fn a_refused_call_is_reported_with_its_code() {
     let _profiler = init().expect("set up");

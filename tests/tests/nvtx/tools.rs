@@ -1,8 +1,13 @@
 //! Tools that are missing, refuse, or provide only some functions, and the variable `PROFILER_NVTX`.
 
+use std::ffi::OsStr;
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use profiler_nvtx_recorder::{Call, INJECTION, Range};
+use profiler_nvtx_recorder::{Call, FAULTS, FILE, INJECTION, Range};
 use profiler_runtime::{MeasureFuture, init, measure_execution_time, summary};
 use profiler_simulated_driver::Simulator;
 use profiler_tests::gpu::{self, Gpu, OnDriver, Ran, driver};
@@ -120,6 +125,95 @@ fn a_program_without_a_tool_gets_no_warning() {
     let recorded = record_with(unset, scope_and_future);
     assert_eq!(recorded.lines, []);
     assert!(recorded.warnings().is_empty(), "{}", recorded.stderr);
+}
+
+/// Has the tool wait in what the program takes for the CUDA driver, and say so. Returns `None` where that cannot be: the folder
+/// of the user `root` is one of the system, and another user may not reach the program.
+fn in_driver(command: &mut Command) -> Option<PathBuf> {
+    let is_file = |name: &OsStr| name == FILE;
+    let file = command.get_envs().find(|(name, _)| is_file(name));
+    let file = PathBuf::from(file.and_then(|(_, path)| path).expect("the file of calls"));
+    let folder = file.parent().expect("a folder").to_owned();
+    let advertised = folder.join("nvidia/nvtx");
+    std::fs::create_dir_all(&advertised).expect("a folder");
+    std::fs::write(advertised.join("nvtx-cuda.yaml"), "").expect("a file");
+    let tool = profiler_nvtx_recorder::built();
+    symlink(&tool, folder.join("libcuda.so.1")).expect("a link");
+    let all = Permissions::from_mode(0o777);
+    std::fs::set_permissions(&folder, all).expect("the folder is this test's");
+    command
+        .env_remove(INJECTION)
+        .env("XDG_RUNTIME_DIR", &folder)
+        .env("LD_LIBRARY_PATH", &folder)
+        // It is no driver otherwise.
+        .env("PROFILER_BACKEND", "cpu");
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|known| known.uid() == 0);
+    if is_root {
+        const NOBODY: u32 = 65_534;
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let is_open = |path: &Path| {
+        let mode =
+            |path: &Path| std::fs::metadata(path).map_or(0, |known| known.permissions().mode());
+        path.ancestors().skip(1).all(|folder| mode(folder) & 1 != 0)
+    };
+    let program = std::env::current_exe().expect("this program");
+    (!is_root || [&program, &tool, &file].iter().all(|path| is_open(path))).then_some(folder)
+}
+
+#[test(measuring)]
+fn a_tool_that_waits_in_the_driver_gets_ranges() {
+    let mut is_possible = true;
+    let waiting = |command: &mut Command| is_possible = in_driver(command).is_some();
+    let recorded = record_with(waiting, scope_and_future);
+    if !is_possible {
+        eprintln!("skipped: another user cannot start this program");
+        return;
+    }
+    let expected = ["+work", "-", ">future", "+work", "-", "<future"];
+    assert_eq!(recorded.ranges(), expected);
+    assert!(recorded.warnings().is_empty(), "{}", recorded.stderr);
+}
+
+#[test(measuring)]
+fn no_tool_is_looked_for_in_the_driver_without_its_file_or_against_the_variable() {
+    for declined in [false, true] {
+        let set_up = |command: &mut Command| {
+            let Some(folder) = in_driver(command) else {
+                return;
+            };
+            if declined {
+                command.env(INJECTION, "./.");
+            } else {
+                std::fs::remove_file(folder.join("nvidia/nvtx/nvtx-cuda.yaml"))
+                    .expect("it is there");
+            }
+        };
+        let recorded = record_with(set_up, scope_and_future);
+        assert_eq!(recorded.lines, [], "{declined}");
+        assert!(recorded.warnings().is_empty(), "{}", recorded.stderr);
+    }
+}
+
+#[test(measuring)]
+fn a_driver_without_a_tool_is_reported_only_if_one_is_asked_for() {
+    for asked in [false, true] {
+        let set_up = |command: &mut Command| {
+            in_driver(command);
+            command.env(FAULTS, "driver");
+            if asked {
+                command.env("PROFILER_NVTX", "1");
+            }
+        };
+        let recorded = record_with(set_up, scope_and_future);
+        assert_eq!(recorded.lines, []);
+        if asked {
+            // Where the file cannot be found, it is another reason.
+            one_warning(&recorded, "PROFILER_NVTX asks for ranges");
+        } else {
+            assert!(recorded.warnings().is_empty(), "{}", recorded.stderr);
+        }
+    }
 }
 
 fn recorded() -> OnDriver {

@@ -18,7 +18,7 @@ pub enum Effect {
     MaybeWork,
     /// When it returns, all work has finished that was launched on its stream before.
     StreamFinished,
-    /// When it returns, all work has finished that was launched in its context before.
+    /// When it returns, all work has finished that was launched in its context before: see [`Call::context`].
     ContextFinished,
     /// Neither: it waits for an event, or copies no bytes.
     Nothing,
@@ -86,6 +86,8 @@ pub(crate) use self::declared::declared;
 /// Calls: CUPTI's number, the number of the second form (0 if it has none), the name, the stream, the effect.
 type Row = (u32, u32, &'static str, StreamPlace, Effect);
 
+/// After an address.
+const PREFETCHED_BYTES: Extent = Extent::Given(&[8]);
 /// After two addresses, or an address and a value.
 const BYTES: Extent = Extent::Given(&[16]);
 /// After two addresses with their contexts.
@@ -104,9 +106,13 @@ const fn extent_of(name: &str) -> Extent {
         b"cuMemcpyPeer" | b"cuMemcpyPeerAsync" => PEER_BYTES,
         b"cuMemcpy2D" | b"cuMemcpy2DUnaligned" | b"cuMemcpy2DAsync" => COPY_2D,
         b"cuMemcpy3D" | b"cuMemcpy3DPeer" | b"cuMemcpy3DAsync" | b"cuMemcpy3DPeerAsync" => COPY_3D,
-        b"cuMemcpyBatchAsync" | b"cuMemcpy3DBatchAsync" | b"cuMemcpy3DWithAttributesAsync" => {
-            Extent::Unknown
-        }
+        b"cuMemPrefetchAsync" => PREFETCHED_BYTES,
+        // Several copies, or a struct of several forms.
+        b"cuMemcpyBatchAsync"
+        | b"cuMemcpy3DBatchAsync"
+        | b"cuMemcpy3DWithAttributesAsync"
+        | b"cuMemPrefetchBatchAsync"
+        | b"cuMemDiscardAndPrefetchBatchAsync" => Extent::Unknown,
         [
             b'c',
             b'u',
@@ -128,7 +134,7 @@ const fn extent_of(name: &str) -> Extent {
     }
 }
 
-const DRIVER: [Row; 44] = [
+const DRIVER: [Row; 48] = [
     (307, 442, "cuLaunchKernel", At(40), Effect::Work),
     // `CUlaunchConfig`: seven numbers of 32 bits, then the stream.
     (652, 653, "cuLaunchKernelEx", Inside(32), Effect::Work),
@@ -152,10 +158,11 @@ const DRIVER: [Row; 44] = [
     (291, 425, "cuMemcpy3DAsync", At(8), Effect::Work),
     (321, 427, "cuMemcpy3DPeerAsync", At(8), Effect::Work),
     (776, 777, "cuMemcpyBatchAsync", At(64), Effect::MaybeWork),
-    // Two forms each: programs that are compiled with CUDA 13 call the second.
+    // The second versions, from CUDA 13.0 on.
     (796, 797, "cuMemcpyBatchAsync", At(56), Effect::MaybeWork),
     (778, 779, "cuMemcpy3DBatchAsync", At(32), Effect::MaybeWork),
     (798, 799, "cuMemcpy3DBatchAsync", At(24), Effect::MaybeWork),
+    // Newer than CUDA 13.0.
     (
         837,
         838,
@@ -168,6 +175,23 @@ const DRIVER: [Row; 44] = [
         840,
         "cuMemcpy3DWithAttributesAsync",
         At(16),
+        Effect::MaybeWork,
+    ),
+    // CUPTI may record what they move as counters of managed memory alone.
+    (467, 468, "cuMemPrefetchAsync", At(24), Effect::MaybeWork),
+    (716, 717, "cuMemPrefetchAsync", At(32), Effect::MaybeWork),
+    (
+        784,
+        785,
+        "cuMemPrefetchBatchAsync",
+        At(56),
+        Effect::MaybeWork,
+    ),
+    (
+        791,
+        792,
+        "cuMemDiscardAndPrefetchBatchAsync",
+        At(56),
         Effect::MaybeWork,
     ),
     (249, 411, "cuMemsetD8", Default, Effect::Work),
@@ -192,7 +216,7 @@ const DRIVER: [Row; 44] = [
     (295, 436, "cuStreamWaitEvent", At(0), Effect::Nothing),
     (121, 0, "cuEventSynchronize", Unknown, Effect::Nothing),
     (17, 0, "cuCtxSynchronize", Unknown, Effect::ContextFinished),
-    // The form of CUDA 13, which may wait for another context than the current one.
+    // From CUDA 13.0 on, with the context.
     (
         800,
         0,
@@ -458,6 +482,59 @@ mod tests {
         assert_eq!(context(800, handle), Some(RawContext(handle)));
         assert_eq!(context(800, ptr::null_mut()), None);
         assert_eq!(context(17, handle), None, "it has no parameter");
+    }
+
+    #[test]
+    fn calls_of_cuda_13_have_their_streams_and_contexts() {
+        let handle = |number: usize| ptr::without_provenance_mut::<c_void>(number);
+        // `cuMemcpyBatchAsync` of CUDA 12.8 and 13.0, `cuMemcpy3DBatchAsync` of both, the copies with attributes, and
+        // prefetches: the number, the place of the stream among eight bytes each.
+        for (number, place) in [
+            (776, 8),
+            (797, 7),
+            (779, 4),
+            (798, 3),
+            (837, 4),
+            (840, 2),
+            (467, 3),
+            (717, 4),
+            (784, 7),
+            (792, 7),
+        ] {
+            let mut parameters = [handle(1); 9];
+            parameters[place] = handle(0x70);
+            let call = find(Domain::Driver, number).expect("it is watched");
+            // SAFETY: the parameters are alive and as long as those of the call.
+            let (stream, effect) = unsafe {
+                let start = parameters.as_ptr().cast();
+                (call.stream(start), call.effect(start))
+            };
+            assert_eq!(stream, Some(RawStream(handle(0x70))), "{}", call.name);
+            assert!(effect.is_work(), "{}", call.name);
+        }
+        // `cuMemPrefetchAsync`: the bytes follow the address.
+        let call = find(Domain::Driver, 716).expect("it is watched");
+        let parameters = [1_usize, 0, 0, 0, 2];
+        // SAFETY: as above.
+        let effect = unsafe { call.effect(parameters.as_ptr().cast()) };
+        assert_eq!(effect, Effect::Nothing);
+        // `cuCtxSynchronize_v2` waits for the context that it is given.
+        let call = find(Domain::Driver, 800).expect("it is watched");
+        let parameters = [handle(0x90)];
+        let start = parameters.as_ptr().cast();
+        // SAFETY: as above.
+        let read = unsafe { (call.effect(start), call.context(start), call.stream(start)) };
+        assert_eq!(
+            read,
+            (
+                Effect::ContextFinished,
+                Some(RawContext(handle(0x90))),
+                None
+            )
+        );
+        let current = find(Domain::Driver, 17).expect("it is watched");
+        // SAFETY: this call has no parameters.
+        assert_eq!(unsafe { current.context(ptr::null()) }, None);
     }
 
     #[test]

@@ -171,12 +171,16 @@ impl Cupti {
     }
 
     /// Returns the number that the library gives as its version: 18 for 11.8 and 12.0, up to 28 for 12.9, and from
-    /// 130000 on for 13.0 and later. Zero if it refuses to tell.
-    pub fn version(&self) -> u32 {
+    /// 130000 on for 13.0 and later.
+    ///
+    /// # Errors
+    ///
+    /// Returns CUPTI's code: 13.5 answers with 999 where there is no driver.
+    pub fn version(&self) -> Result<u32, Refused> {
         let mut version = 0;
         // SAFETY: writes one integer, which outlives the call.
-        let _ = unsafe { (self.table.version)(&raw mut version) };
-        version
+        let code = unsafe { (self.table.version)(&raw mut version) };
+        check("cuptiGetVersion", code).map(|()| version)
     }
 
     /// Subscribes. From now on no other tool in the process can.

@@ -1,6 +1,6 @@
-//! Where CUPTI's library may be: where the system's loader looks, in a toolkit, or in a Python package.
+//! Where CUPTI's library may be: in the process, where the system's loader looks, in a toolkit, or in a Python package.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +34,28 @@ const IN_TOOLKIT: [&str; 4] = [
 /// Where Python's packages have it: one folder for each library up to CUDA 12, one for all from 13 on.
 const IN_PACKAGES: [&str; 2] = ["nvidia/cuda_cupti/lib", "nvidia/cu13/lib"];
 
+/// Returns the files of CUPTI that a process has mapped, by the text of `/proc/self/maps`: packages rename libraries, as in
+/// `libcupti-0b6b3e5f.so.12.4.127`, and such a one is found by no name.
+pub fn mapped(maps: &str) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for line in maps.lines() {
+        // Only a path has a slash.
+        let path = line.find('/').and_then(|start| line.get(start..));
+        let path = path.map(Path::new).filter(|path| is_renamed(path));
+        if let Some(path) = path.filter(|path| !found.iter().any(|known| known == path)) {
+            found.push(path.to_owned());
+        }
+    }
+    found
+}
+
+/// Returns `true` for the name of the library, or one that a package has made of it.
+fn is_renamed(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str);
+    let rest = name.and_then(|name| name.strip_prefix("libcupti"));
+    rest.is_some_and(|rest| rest.starts_with(['.', '-', '_']) && rest.contains(".so"))
+}
+
 /// Returns the paths to try, the best first: bare names for the system's loader, and the files that are there. `variable`
 /// returns a variable of the environment, and `driver_version` is as [`Driver::version`](crate::driver::Driver::version)
 /// returns it.
@@ -55,21 +77,34 @@ fn folders(variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
         .into_iter()
         .filter_map(absolute)
         .collect();
-    let environments = ["VIRTUAL_ENV", "CONDA_PREFIX"].map(absolute);
-    toolkits.extend(environments.iter().flatten().cloned());
+    let mut environments: Vec<PathBuf> = ["VIRTUAL_ENV", "CONDA_PREFIX"]
+        .into_iter()
+        .filter_map(absolute)
+        .collect();
+    toolkits.extend(environments.iter().cloned());
+    environments.extend(variable("PATH").and_then(|path| environment_of_python(&path)));
     toolkits.extend(inside(Path::new("/usr/local"), "cuda"));
     let mut folders: Vec<PathBuf> = toolkits
         .iter()
         .flat_map(|toolkit| IN_TOOLKIT.map(|part| toolkit.join(part)))
         .collect();
-    for environment in environments.iter().flatten() {
+    for environment in &environments {
         folders.push(environment.join("lib"));
         for python in inside(&environment.join("lib"), "python3") {
-            let packages = python.join("site-packages");
-            folders.extend(IN_PACKAGES.map(|part| packages.join(part)));
+            // Debian has packages of its own beside those that are installed with pip.
+            for packages in ["site-packages", "dist-packages"] {
+                folders.extend(IN_PACKAGES.map(|part| python.join(packages).join(part)));
+            }
         }
     }
     folders
+}
+
+/// Returns the folder with the environment of the Python that a search path leads to: the one with the folder of its programs.
+fn environment_of_python(path: &Path) -> Option<PathBuf> {
+    let mut folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    let programs = folders.find(|folder| folder.join("python3").exists())?;
+    programs.parent().map(Path::to_owned)
 }
 
 /// Returns the entries of a folder whose names have this prefix, the newest version first.
@@ -109,11 +144,17 @@ fn major_of(path: &Path) -> Option<i32> {
     (major < 2000).then_some(major)
 }
 
-/// Moves libraries that are newer than the driver to the end, which may not support them.
+/// Sorts libraries: those of the driver's major version, those of any, older ones, and newer ones, which the driver may not
+/// support.
 fn prefer_version(found: &mut [PathBuf], driver: i32) {
-    let is_newer = |path: &PathBuf| major_of(path).is_some_and(|major| major > driver);
+    let rank = |path: &PathBuf| match major_of(path).map(|major| major.cmp(&driver)) {
+        Some(Ordering::Equal) => 0,
+        None => 1,
+        Some(Ordering::Less) => 2,
+        Some(Ordering::Greater) => 3,
+    };
     // Stable: otherwise in the order of the folders.
-    found.sort_by_key(is_newer);
+    found.sort_by_key(rank);
 }
 
 #[cfg(test)]
@@ -152,6 +193,73 @@ mod tests {
             names,
             ["libcupti.so.12", "libcupti.so.11.8", "libcupti.so.13"]
         );
+        std::fs::remove_dir_all(&folder).expect("it is there");
+    }
+
+    #[test]
+    fn the_drivers_major_version_comes_first_wherever_it_is() {
+        let mut paths = [
+            "libcupti.so.13",
+            "libcupti.so.12",
+            "libcupti.so.11.8",
+            "libcupti.so",
+            "/of/cuda_cupti/lib/libcupti.so.12",
+            "/of/cu13/lib/libcupti.so.13",
+        ]
+        .map(PathBuf::from);
+        prefer_version(&mut paths, 12);
+        assert_eq!(
+            paths,
+            [
+                "libcupti.so.12",
+                "/of/cuda_cupti/lib/libcupti.so.12",
+                "libcupti.so",
+                "libcupti.so.11.8",
+                "libcupti.so.13",
+                "/of/cu13/lib/libcupti.so.13",
+            ]
+            .map(PathBuf::from)
+        );
+        prefer_version(&mut paths, 13);
+        assert_eq!(paths[1], Path::new("/of/cu13/lib/libcupti.so.13"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_library_that_a_package_has_renamed_is_found_in_the_process() {
+        let maps = "\
+7f1c00000000-7f1c00100000 r-xp 00000000 fe:00 42 /venv/lib/torch.libs/libcupti-0b6b3e5f.so.12.4.127
+7f1c00100000-7f1c00200000 rw-p 00100000 fe:00 42 /venv/lib/torch.libs/libcupti-0b6b3e5f.so.12.4.127
+7f1c00300000-7f1c00400000 r-xp 00000000 fe:00 43 /usr/lib/a folder/libcupti.so.2024.1.0
+7f1c00500000-7f1c00600000 r-xp 00000000 fe:00 44 /usr/lib/libcuptitools.so
+7f1c00700000-7f1c00800000 r-xp 00000000 fe:00 45 /usr/lib/libcupti.txt
+7f1c00900000-7f1c00a00000 rw-p 00000000 00:00 0 [heap]
+7f1c00b00000-7f1c00c00000 rw-p 00000000 00:00 0";
+        let expected = [
+            "/venv/lib/torch.libs/libcupti-0b6b3e5f.so.12.4.127",
+            "/usr/lib/a folder/libcupti.so.2024.1.0",
+        ];
+        assert_eq!(mapped(maps), expected.map(PathBuf::from));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn packages_of_the_python_on_the_search_path_are_searched() {
+        let name = format!("profiler-cupti-path-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let packages = folder.join("lib/python3.12/site-packages/nvidia/cu13/lib");
+        let programs = folder.join("bin");
+        for made in [&packages, &programs] {
+            std::fs::create_dir_all(made).expect("a folder");
+        }
+        let path = format!("here:/no/such/folder:{}:/usr/bin", programs.display());
+        let variable = |name: &str| (name == "PATH").then(|| PathBuf::from(&path));
+        assert!(
+            !folders(&variable).contains(&packages),
+            "there is no Python"
+        );
+        std::fs::write(programs.join("python3"), "a program").expect("a file");
+        assert!(folders(&variable).contains(&packages));
         std::fs::remove_dir_all(&folder).expect("it is there");
     }
 

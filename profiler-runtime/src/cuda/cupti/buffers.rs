@@ -139,7 +139,11 @@ impl Pool {
             full: Queue::new(MAX_BUFFERS),
             // SAFETY: the size is not zero.
             discarded: AtomicPtr::new(unsafe { alloc_zeroed(DISCARDED_LAYOUT) }),
-            can_refuse: AtomicBool::new(cupti.version() >= CAN_BE_REFUSED),
+            can_refuse: AtomicBool::new(
+                cupti
+                    .version()
+                    .is_ok_and(|version| version >= CAN_BE_REFUSED),
+            ),
             cupti,
             on_full,
         }

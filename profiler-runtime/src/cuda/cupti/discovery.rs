@@ -16,37 +16,38 @@ use super::status::KernelStatus;
 enum Unsuitable {
     /// It cannot be loaded.
     NotLoaded(String),
-    /// It was loaded, and lacks something.
-    TooOld(KernelStatus),
+    /// It was loaded, and lacks something or refuses to begin.
+    Unusable(KernelStatus),
 }
 
-/// Finds and loads the library. It is never closed.
+/// Finds a library, loads it, and begins to use it with `begin`. A library that was loaded is never closed.
 ///
 /// # Errors
 ///
-/// Returns [`KernelStatus::NotFound`] or [`KernelStatus::TooOld`].
-pub(super) fn find(setting: Option<&Path>, driver_version: i32) -> Result<Cupti, KernelStatus> {
+/// Returns [`KernelStatus::NotFound`], [`KernelStatus::TooOld`], or the error of `begin`.
+pub(super) fn find<T>(
+    setting: Option<&Path>,
+    driver_version: i32,
+    begin: impl Fn(Cupti) -> Result<T, KernelStatus>,
+) -> Result<T, KernelStatus> {
     let load = |path: &Path| {
         // SAFETY: runs the initialisers of the library. It is CUPTI by its name, or the user says so by
         // `PROFILER_CUPTI_LIBRARY`.
         let library = unsafe { Library::load(path) }.map_err(Unsuitable::NotLoaded)?;
-        read(library, &path.display().to_string()).map_err(Unsuitable::TooOld)
+        let cupti = read(library, &path.display().to_string());
+        cupti.and_then(&begin).map_err(Unsuitable::Unusable)
     };
     if let Some(path) = setting {
         return load(path).map_err(|reason| match reason {
             Unsuitable::NotLoaded(reason) => KernelStatus::NotFound {
                 reason: format!("{} cannot be loaded: {reason}", path.display()),
             },
-            Unsuitable::TooOld(status) => status,
+            Unsuitable::Unusable(status) => status,
         });
     }
-    let loaded = search::NAMES.iter().find_map(|name| {
-        let library = Library::loaded(&CString::new(*name).ok()?)?;
-        Some((library, format!("{name} of the program")))
-    });
-    // A process has one CUPTI: if that of the program is too old, no other one is loaded beside it.
-    if let Some((library, place)) = loaded {
-        return read(library, &place);
+    // A process has one CUPTI: if that of the program is not usable, no other one is loaded beside it.
+    if let Some((library, place)) = loaded() {
+        return read(library, &place).and_then(begin);
     }
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
     // The user who starts a program with raised privileges must not choose what it loads.
@@ -56,6 +57,24 @@ pub(super) fn find(setting: Option<&Path>, driver_version: i32) -> Result<Cupti,
         search::candidates(&variable, driver_version)
     };
     first_suitable(&candidates, load)
+}
+
+/// Returns the library that the program has loaded, by whatever name, and where it is.
+fn loaded() -> Option<(Library, String)> {
+    let of_program = |path: &Path| {
+        let name = CString::new(path.as_os_str().as_encoded_bytes()).ok()?;
+        let library = Library::loaded(&name)?;
+        Some((library, format!("{} of the program", path.display())))
+    };
+    let mut names = search::NAMES.iter();
+    let by_name = names.find_map(|name| of_program(Path::new(name)));
+    by_name.or_else(|| {
+        let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
+        let mapped = search::mapped(&String::from_utf8_lossy(&maps));
+        let is_cupti = |library: &Library| library.symbol(c"cuptiGetVersion").is_some();
+        let mut found = mapped.iter().filter_map(|path| of_program(path));
+        found.find(|(library, _)| is_cupti(library))
+    })
 }
 
 /// Reads the functions of a library, which is never closed.
@@ -68,40 +87,43 @@ fn read(library: Library, place: &str) -> Result<Cupti, KernelStatus> {
     // SAFETY: the library is CUPTI by its name, or the user says so by `PROFILER_CUPTI_LIBRARY`. It is never closed.
     let cupti = unsafe { Cupti::read(place.to_owned(), |symbol| library.symbol(symbol)) }
         .map_err(|symbol| too_old(format!("lacks {symbol}")))?;
-    check_version(cupti.version()).map_err(too_old)?;
+    let version = cupti
+        .version()
+        .map_err(|refused| KernelStatus::refused(&cupti, refused))?;
+    check_version(version).map_err(too_old)?;
     Ok(cupti)
 }
 
 /// Returns what is wrong with a version of CUPTI, if anything is.
 fn check_version(version: u32) -> Result<(), String> {
-    match version {
-        0 => Err("does not state its version".to_owned()),
-        1..MIN_VERSION => Err(format!(
-            "is version {version}, and that of CUPTI 11.8 is {MIN_VERSION}"
-        )),
-        _ => Ok(()),
+    if version >= MIN_VERSION {
+        return Ok(());
     }
+    Err(format!(
+        "is version {version}, and that of CUPTI 11.8 is {MIN_VERSION}"
+    ))
 }
 
-/// Returns the first library that can be used.
+/// Returns what the first library gives that can be used. Where another tool uses CUPTI, no other library is tried.
 fn first_suitable<T>(
     candidates: &[PathBuf],
     load: impl Fn(&Path) -> Result<T, Unsuitable>,
 ) -> Result<T, KernelStatus> {
-    let (mut first, mut old) = (None, None);
+    let (mut first, mut unusable) = (None, None);
     for path in candidates {
         match load(path) {
             Ok(found) => return Ok(found),
             Err(Unsuitable::NotLoaded(reason)) => {
                 first.get_or_insert(reason);
             }
-            Err(Unsuitable::TooOld(status)) => {
-                old.get_or_insert(status);
+            Err(Unsuitable::Unusable(status @ KernelStatus::Taken { .. })) => return Err(status),
+            Err(Unsuitable::Unusable(status)) => {
+                unusable.get_or_insert(status);
             }
         }
     }
     let places = "the folders of the toolkit and of Python's packages have none";
-    Err(old.unwrap_or_else(|| KernelStatus::NotFound {
+    Err(unusable.unwrap_or_else(|| KernelStatus::NotFound {
         reason: first.map_or_else(|| places.to_owned(), |reason| format!("{reason}; {places}")),
     }))
 }
@@ -128,7 +150,8 @@ mod tests {
         };
         let load = |path: &Path| match path.to_str() {
             Some("new") => Ok("new"),
-            Some(old @ ("old" | "older")) => Err(Unsuitable::TooOld(too_old(old))),
+            Some(old @ ("old" | "older")) => Err(Unsuitable::Unusable(too_old(old))),
+            Some("taken") => Err(Unsuitable::Unusable(KernelStatus::Taken { tool: None })),
             _ => Err(Unsuitable::NotLoaded("no such file".to_owned())),
         };
         let first = |names: &[&str]| {
@@ -137,6 +160,8 @@ mod tests {
         };
         assert_eq!(first(&["none", "old", "new"]), Ok("new"));
         assert_eq!(first(&["none", "old", "older"]), Err(too_old("old")));
+        let taken = Err(KernelStatus::Taken { tool: None });
+        assert_eq!(first(&["old", "taken", "new"]), taken);
         let Err(KernelStatus::NotFound { reason }) = first(&["none"]) else {
             panic!("nothing can be loaded");
         };
@@ -146,7 +171,8 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_library_that_is_not_there_or_is_another_one_is_reported() {
-        let missing = find(Some(Path::new("/there/is/no/libcupti.so")), 12_000);
+        let find = |path| find(Some(Path::new(path)), 12_000, Ok);
+        let missing = find("/there/is/no/libcupti.so");
         let Err(KernelStatus::NotFound { reason }) = missing else {
             panic!("{missing:?}");
         };
@@ -156,7 +182,7 @@ mod tests {
         );
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
         {
-            let other = find(Some(Path::new("libm.so.6")), 12_000);
+            let other = find("libm.so.6");
             let too_old = KernelStatus::TooOld {
                 library: "libm.so.6".to_owned(),
                 reason: "lacks cuptiGetVersion".to_owned(),

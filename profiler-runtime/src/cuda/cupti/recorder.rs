@@ -360,23 +360,11 @@ impl Recorder {
         if !self.was_ready() {
             set_status(KernelStatus::Starting);
         }
-        let cupti = library_of(driver)?;
-        let refused = |refused: Refused| KernelStatus::Refused {
-            call: refused.call.to_owned(),
-            code: refused.code.0,
-            name: cupti.name_of(refused.code),
+        let (cupti, subscriber) = match self.subscriber {
+            Some(known) => known,
+            None => subscribed(driver)?,
         };
-        unless_exiting().map_err(refused)?;
-        let subscriber = match self.subscriber {
-            Some((_, subscriber)) => subscriber,
-            None => subscribe(cupti).map_err(|error| match error.code {
-                code if code.means_taken() => KernelStatus::Taken {
-                    // SAFETY: as in `subscribe`.
-                    tool: unsafe { cupti.subscribed_tool(c"profiler-runtime", callback::callback) },
-                },
-                _ => refused(error),
-            })?,
-        };
+        let refused = |refused| KernelStatus::refused(cupti, refused);
         if self.subscriber.is_none() {
             // Until it has been looked at: there are no records of before.
             self.clock = RecordClock::Unknown;
@@ -410,7 +398,7 @@ impl Recorder {
         if !self.was_ready() {
             set_status(KernelStatus::Ready {
                 library: cupti.library.clone(),
-                version: cupti.version(),
+                version: cupti.version().unwrap_or_default(),
                 first_enable: begun.elapsed(),
             });
         }
@@ -517,30 +505,41 @@ fn give_up(error: ClockError) {
     set_status(status);
 }
 
-/// Returns CUPTI's library, and looks for it on the first call that finds it.
-fn library_of(driver: &Driver) -> Result<&'static Cupti, KernelStatus> {
+/// Subscribes to CUPTI. Looks for a library until one has been subscribed to, which stays the one of the process.
+fn subscribed(driver: &Driver) -> Result<(&'static Cupti, Subscriber), KernelStatus> {
     static LIBRARY: RaceCell<Cupti> = RaceCell::new();
-    if let Some(known) = LIBRARY.get() {
-        return Ok(known);
+    let (cupti, subscriber) = if let Some(known) = LIBRARY.get() {
+        (known, subscribe(known)?)
+    } else {
+        let setting = with_control(|control| control.settings.cupti_library.clone());
+        let begin = |cupti| subscribe(&cupti).map(|subscriber| (cupti, subscriber));
+        let (found, subscriber) = discovery::find(setting.as_deref(), driver.version(), begin)?;
+        (LIBRARY.get_or_init(|| found), subscriber)
+    };
+    if !buffers::prepare(cupti, wake) {
+        let _ = cupti.unsubscribe(subscriber);
+        let refused = Refused {
+            call: "buffers",
+            code: Code::OUT_OF_MEMORY,
+        };
+        return Err(KernelStatus::refused(cupti, refused));
     }
-    let setting = with_control(|control| control.settings.cupti_library.clone());
-    let found = discovery::find(setting.as_deref(), driver.version())?;
-    Ok(LIBRARY.get_or_init(|| found))
+    Ok((cupti, subscriber))
 }
 
-fn subscribe(cupti: &'static Cupti) -> Result<Subscriber, Refused> {
+fn subscribe(cupti: &Cupti) -> Result<Subscriber, KernelStatus> {
+    unless_exiting().map_err(|refused| KernelStatus::refused(cupti, refused))?;
     // Before any other call: it tells whether another tool is there.
     //
     // SAFETY: the callback takes what CUPTI passes to it on any thread, and is never unloaded.
-    let subscriber = unsafe { cupti.subscribe(callback::callback) }?;
-    if !buffers::prepare(cupti, wake) {
-        let _ = cupti.unsubscribe(subscriber);
-        return Err(Refused {
-            call: "buffers",
-            code: Code::OUT_OF_MEMORY,
-        });
-    }
-    Ok(subscriber)
+    let subscribed = unsafe { cupti.subscribe(callback::callback) };
+    subscribed.map_err(|error| match error.code {
+        code if code.means_taken() => KernelStatus::Taken {
+            // SAFETY: as above.
+            tool: unsafe { cupti.subscribed_tool(c"profiler-runtime", callback::callback) },
+        },
+        _ => KernelStatus::refused(cupti, error),
+    })
 }
 
 /// Returns an error if the process exits: then CUPTI is called no more.

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
+use profiler_cuda_sys::cupti::{Cupti, Refused};
+
 use super::recorder;
 
 /// The state of CUPTI in this process: whether sessions record kernels, copies, fills and waits. It displays as one line.
@@ -77,6 +80,18 @@ impl KernelStatus {
     }
 }
 
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
+impl KernelStatus {
+    /// Returns the state after a library has refused a call.
+    pub(super) fn refused(cupti: &Cupti, refused: Refused) -> Self {
+        Self::Refused {
+            call: refused.call.to_owned(),
+            code: refused.code.0,
+            name: cupti.name_of(refused.code),
+        }
+    }
+}
+
 impl fmt::Display for KernelStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -87,7 +102,9 @@ impl fmt::Display for KernelStatus {
             Self::NotBuilt => f.write_str(
                 "profiler-runtime was built without its feature `cuda`: build it with the feature",
             ),
-            Self::NoDriver => f.write_str("the program has not initialised the CUDA driver"),
+            Self::NoDriver => f.write_str(
+                "the program has not initialised the CUDA driver, which fails without a device: see what `nvidia-smi` says",
+            ),
             Self::Starting => f.write_str(
                 "CUPTI was still starting: record a step of warm-up, or a longer window",
             ),

@@ -1,28 +1,18 @@
-//! Finds the tool and initializes it.
+//! Initializes the tool that [`injection`](super::injection) finds.
 
-use std::env;
-use std::ffi::{OsString, c_void};
-use std::mem::{self, ManuallyDrop};
-use std::path::Path;
+use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use profiler_cuda_sys::library::Library;
-use profiler_cuda_sys::nvtx::{Domain, Initialize, core2, export_table};
+use profiler_cuda_sys::nvtx::{Domain, core2, export_table};
 use profiler_host::diagnostics;
-use profiler_host::process::{fork, privileges};
+use profiler_host::process::fork;
 use profiler_host::sync::{RaceCell, ReentrancyGuard};
 
 use super::Category;
+use super::injection::{Injection, VARIABLE};
 use crate::config::Nvtx;
 use crate::switch::{Control, with_control};
-
-/// The variable in which a tool passes the path of its injection library.
-const VARIABLE: &str = if cfg!(target_pointer_width = "64") {
-    "NVTX_INJECTION64_PATH"
-} else {
-    "NVTX_INJECTION32_PATH"
-};
 
 /// The tool, once it is initialized.
 #[derive(Debug)]
@@ -51,7 +41,7 @@ pub(crate) fn is_attached() -> bool {
 
 /// Why there are no ranges.
 #[derive(Debug, thiserror::Error)]
-enum NoTool {
+pub(super) enum NoTool {
     #[error(
         "PROFILER_NVTX asks for ranges, but no tool is there, since {VARIABLE} is not set: start the program with one, \
          such as `nsys profile -t nvtx` or `ncu --nvtx`"
@@ -72,9 +62,16 @@ enum NoTool {
          no tool for NVTX 3; correct the path, or set PROFILER_NVTX=0"
     )]
     NoFunction(String),
-    #[error("no NVTX tool gets ranges: the one in {VARIABLE}, {0}, refuses this program")]
+    #[error("PROFILER_NVTX asks for ranges, but {VARIABLE} asks for no tool: correct one of them")]
+    Declined,
+    #[error(
+        "PROFILER_NVTX asks for ranges, and a tool says that it waits in the CUDA driver, which has none: update the driver, \
+         or start the program with the tool"
+    )]
+    NotInDriver,
+    #[error("no NVTX tool gets ranges: {0} refuses this program")]
     Refused(String),
-    #[error("no NVTX tool gets ranges: the one in {VARIABLE}, {0}, takes none")]
+    #[error("no NVTX tool gets ranges: {0} takes none")]
     TakesNone(String),
 }
 
@@ -82,16 +79,18 @@ enum NoTool {
 pub(crate) fn attach(setting: Nvtx) {
     static TRIED: AtomicBool = AtomicBool::new(false);
 
-    // An empty value counts as unset, as for the profiler's own variables.
-    let path = env::var_os(VARIABLE).filter(|path| !path.is_empty());
-    let is_wanted = setting == Nvtx::On || setting == Nvtx::Auto && path.is_some();
-    if !is_wanted || fork::is_child() || TRIED.swap(true, Relaxed) {
+    if setting == Nvtx::Off || fork::is_child() || TRIED.load(Relaxed) {
+        return;
+    }
+    let injection = Injection::find();
+    let is_wanted = setting == Nvtx::On || injection.is_somewhere();
+    if !is_wanted || TRIED.swap(true, Relaxed) {
         return;
     }
     let attached = {
         // Memory that the loader takes is not the program's.
         let _reentrancy = ReentrancyGuard::try_enter();
-        initialize(path)
+        initialize(injection)
     };
     match attached {
         Ok(tool) => {
@@ -99,32 +98,22 @@ pub(crate) fn attach(setting: Nvtx) {
             with_control(Control::new_generation);
             warn_of_missing_functions();
         }
+        // The file is for all programs of the user or the system.
+        Err(NoTool::NotInDriver) if setting == Nvtx::Auto => {}
         Err(reason) => diagnostics::warn_once(&reason.to_string()),
     }
 }
 
-fn initialize(path: Option<OsString>) -> Result<Tool, NoTool> {
-    let path = path.ok_or(NoTool::NotSet)?;
-    if privileges::are_raised() {
-        return Err(NoTool::RaisedPrivileges);
-    }
-    let path = Path::new(&path);
-    let shown = || path.display().to_string();
-    // SAFETY: runs the initialisers of the library. The user or the tool that started the program says by the variable
-    // that it is a tool, for which every program that uses NVTX would load it.
-    let library = unsafe { Library::load(path) }.map_err(NoTool::NotLoaded)?;
-    let initialize = library.symbol(c"InitializeInjectionNvtx2");
-    let initialize = initialize.ok_or_else(|| NoTool::NoFunction(shown()))?;
-    // SAFETY: the interface gives the function under this name this type.
-    let initialize = unsafe { mem::transmute::<*mut c_void, Initialize>(initialize) };
+fn initialize(injection: Injection) -> Result<Tool, NoTool> {
+    let (library, initialize, shown) = injection.load()?;
     // SAFETY: the function is called once, and gets the function that the interface asks for.
     if unsafe { initialize(export_table) } == 0 {
-        return Err(NoTool::Refused(shown()));
+        return Err(NoTool::Refused(shown));
     }
     // Never closed: the tool's functions are called until the process ends.
     let _library = ManuallyDrop::new(library);
     if !takes_scopes() && !takes_futures() {
-        return Err(NoTool::TakesNone(shown()));
+        return Err(NoTool::TakesNone(shown));
     }
     let domain = core2::domain_create().map_or(ptr::null_mut(), |create| {
         // SAFETY: the tool has filled the entry in with a function of this type. It copies the text.

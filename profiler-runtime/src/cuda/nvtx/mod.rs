@@ -1,8 +1,8 @@
 //! Ranges for tools that understand NVTX, NVIDIA's interface between programs and tools such as Nsight Systems.
 //!
-//! NVTX has no library. A tool starts the program with the path of its injection library in a variable; the profiler
-//! loads that library, and calls the functions that it provides (see [`profiler_cuda_sys::nvtx`]). Without the variable nothing happens,
-//! and call sites decide as if the module did not exist.
+//! NVTX has no library. A tool starts the program with the path of its injection library in a variable, or waits in the CUDA
+//! driver; the profiler loads it, and calls the functions that it provides (see [`profiler_cuda_sys::nvtx`]). Without a tool
+//! nothing happens, and call sites decide as if the module did not exist.
 //!
 //! All ranges are in one domain, `profiler`. The scopes of a thread are pushed and popped; a future, which may end on
 //! another thread than it began on, is started and ended. Each name is registered once, when its first call site decides:
@@ -14,6 +14,7 @@
 //! A forked child gives no ranges: another thread may have held a lock of the tool.
 
 mod attach;
+mod injection;
 mod names;
 mod streams;
 

@@ -464,6 +464,9 @@ fn results_and_callbacks_have_names() {
     );
     assert_eq!(cupti.cuptiGetCallbackName(1, 307, &raw mut name), 0);
     assert_eq!(text(name), c"cuLaunchKernel");
+    assert_eq!(cupti.cuptiGetCallbackName(1, 0, &raw mut name), 0);
+    assert_eq!(text(name), c"INVALID");
     assert_eq!(cupti.cuptiGetCallbackName(1, 9_999, &raw mut name), 1);
     assert_eq!(cupti.cuptiGetResultString(4_711, &raw mut name), 1);
+    assert_eq!(text(name), c"<unknown>");
 }

@@ -1,5 +1,7 @@
 //! The records have the layouts of NVIDIA's libraries, which walk the simulated buffers as this library does.
 
+use std::ffi::{CStr, c_char};
+
 use libloading::Library;
 
 use crate::cupti_client::{
@@ -155,5 +157,67 @@ fn nvidias_library_finds_the_same_records_in_a_simulated_buffer() {
             assert_eq!(walked(next, release, ends), simulated(release, ends), "{release}: {ends:?}");
         }
         println!("CUDA {release}: {} records, {valid} bytes", kinds.len());
+    }
+}
+
+/// A function that tells the name of something by its number.
+type Named<'l> = &'l dyn Fn(u32, *mut *const c_char) -> u32;
+
+/// Returns the code of a function and the name that it tells.
+fn named(function: Named, number: u32) -> (u32, Option<String>) {
+    let mut name = std::ptr::null();
+    let code = function(number, &raw mut name);
+    // SAFETY: null, or a text in the library's constant data.
+    let text = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) });
+    (code, text.map(|text| text.to_string_lossy().into_owned()))
+}
+
+/// Calls `compare` with the functions that name results and callbacks of the driver.
+fn with_names<R>(library: &Library, compare: impl FnOnce([Named; 2]) -> R) -> R {
+    // SAFETY: the functions have these types in all releases.
+    let (results, callbacks) = unsafe {
+        (
+            library.get::<extern "C" fn(u32, *mut *const c_char) -> u32>(b"cuptiGetResultString"),
+            library.get::<extern "C" fn(u32, u32, *mut *const c_char) -> u32>(b"cuptiGetCallbackName"),
+        )
+    };
+    let results = results.expect("all releases have it");
+    let callbacks = callbacks.expect("all releases have it");
+    compare([
+        &|number, name| results(number, name),
+        &|number, name| callbacks(1, number, name),
+    ])
+}
+
+#[test]
+fn nvidias_library_names_results_and_callbacks_as_the_simulated_one() {
+    let Ok(libraries) = std::env::var(LIBRARIES) else {
+        eprintln!("skipped: {LIBRARIES} names no library");
+        return;
+    };
+    let driver = Driver::ready_after("clock virtual");
+    for named_library in libraries.split(':') {
+        let (release, path) = named_library.split_once('=').expect("a release and a path");
+        // SAFETY: as above.
+        let library = Box::leak(Box::new(
+            unsafe { Library::new(path) }.expect("the library loads"),
+        ));
+        let known = with_names(driver.simulator.library(), |simulated| {
+            with_names(library, |theirs| {
+                let numbers = (0..1_000).flat_map(|number| [(0, number), (1, number)]);
+                let of_both = numbers.map(|(function, number)| {
+                    let of = |library: &[Named; 2]| named(library[function], number);
+                    (number, of(&simulated), of(&theirs))
+                });
+                of_both
+                    // The simulated library knows fewer of them, and older releases lack a result.
+                    .filter(|(_, simulated, theirs)| simulated.0 == 0 && theirs.0 == 0)
+                    .map(|(number, simulated, theirs)| {
+                        assert_eq!(simulated, theirs, "{release}: {number}");
+                    })
+                    .count()
+            })
+        });
+        assert!(known >= 70, "{release}: {known}");
     }
 }

@@ -39,7 +39,7 @@ fn sizes(name: &str) -> &'static [&'static str] {
         _ if name.starts_with("cuMemset") => &["N"],
         _ if name.starts_with("cuMemcpy2D") => &["WidthInBytes", "Height"],
         _ if name.starts_with("cuMemcpy3D") => &["WidthInBytes", "Height", "Depth"],
-        _ if name.starts_with("cuda") => &["count"],
+        _ if name.starts_with("cuda") || name == "cuMemPrefetchAsync" => &["count"],
         "cuMemcpyWithAttributesAsync" => &["size"],
         _ => &["ByteCount"],
     }

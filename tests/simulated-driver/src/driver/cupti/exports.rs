@@ -55,8 +55,9 @@ cupti_functions! {
         set(&version, state::lock().version)
     };
     cuptiGetResultString(code: u32, text: Out<*const c_char>) since 18, IN_CALLBACK => {
-        let known = ids::describe(code).ok_or(INVALID_PARAMETER)?;
-        set(&text, known.as_ptr())
+        let known = ids::describe(code);
+        set(&text, known.unwrap_or(c"<unknown>").as_ptr())?;
+        known.map(drop).ok_or(INVALID_PARAMETER)
     };
     cuptiGetCallbackName(domain: u32, callback: u32, name: Out<*const c_char>)
         since 18, IN_CALLBACK => {

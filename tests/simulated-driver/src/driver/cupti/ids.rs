@@ -149,6 +149,9 @@ const fn is_same(left: &[u8], right: &[u8]) -> bool {
 
 /// Returns the name of a callback of the driver's functions.
 pub(super) fn name_of(callback: u32) -> Option<&'static CStr> {
+    if callback == 0 {
+        return Some(c"INVALID");
+    }
     let known = CALLBACKS.iter().find(|(_, id)| *id == callback);
     known.map(|(name, _)| *name)
 }
