@@ -7,12 +7,13 @@ pub(super) enum Kind {
     Summary,
     /// An object with `traceEvents`, or a list of events.
     Trace,
+    /// An object that has neither key at its beginning. It may be a trace with large values before its events.
+    Object,
     Unknown,
 }
 
 impl Kind {
-    /// Looks at the beginning of a file; `None` if it is empty. An object that has neither key there may be a trace with
-    /// large values before its events.
+    /// Looks at the beginning of a file; `None` if it is empty.
     pub(super) fn of(beginning: &[u8]) -> Option<Self> {
         let text = beginning.trim_ascii_start();
         match text.first()? {
@@ -23,7 +24,7 @@ impl Kind {
                     b"rows" => Some(Self::Summary),
                     _ => None,
                 });
-                Some(key.unwrap_or(Self::Trace))
+                Some(key.unwrap_or(Self::Object))
             }
             _ => Some(Self::Unknown),
         }
@@ -78,8 +79,8 @@ mod tests {
             ),
             (r#"{"name": "rows", "traceEvents": ["#, Some(Kind::Trace)),
             (r#"[{"ph": "X"}]"#, Some(Kind::Trace)),
-            (r#"{"schemaVersion": 1"#, Some(Kind::Trace)),
-            ("{\"a\\", Some(Kind::Trace)),
+            (r#"{"schemaVersion": 1"#, Some(Kind::Object)),
+            ("{\"a\\", Some(Kind::Object)),
             ("Name Calls", Some(Kind::Unknown)),
             ("\n ", None),
             ("", None),
