@@ -73,6 +73,52 @@ fn an_output_that_cannot_be_written_is_one_line_and_2() {
 }
 
 #[test]
+fn files_for_other_programs_are_refused_with_what_shows_them() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.json", &trace(3));
+    for (format, message) in [
+        ("prof", "python3 -m pstats"),
+        ("pprof", "go tool pprof -top"),
+        ("perfetto", "https://ui.perfetto.dev"),
+        ("speedscope", "https://www.speedscope.app"),
+        ("otlp", "OpenTelemetry"),
+        ("html", "open it in a browser"),
+    ] {
+        let output = folder.path("out");
+        assert_eq!(
+            profiler(&["convert", &trace, "--to", format, "-o", &output]).code,
+            0
+        );
+        let run = profiler(&["report", &output]);
+        assert_eq!((run.code, run.stderr.lines().count()), (2, 1), "{run:?}");
+        assert!(
+            run.stderr.contains(message)
+                && run
+                    .stderr
+                    .contains("or give the summary or trace that it was made from"),
+            "{run:?}"
+        );
+    }
+}
+
+#[test]
+fn a_summary_without_callers_is_refused_with_how_to_count_them() {
+    let folder = Folder::new();
+    let summary = folder.file("run.json", br#"{"schema_version": 1, "rows": []}"#);
+    for option in ["--callers", "--callees"] {
+        for format in ["text", "json", "csv"] {
+            let run = profiler(&["report", &summary, option, "--format", format]);
+            assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+            assert!(
+                run.stderr
+                    .contains("run.json: has no callers: run the program with PROFILER_CALLERS=1"),
+                "{run:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn arguments_that_do_not_fit_together_exit_with_3() {
     let folder = Folder::new();
     let trace = folder.file("trace.json", &trace(3));

@@ -140,6 +140,7 @@ impl Report {
         let text = if self.kernels {
             self.kernels(&rows)?
         } else if self.callers || self.callees {
+            self.check_callers(&rows)?;
             self.edges(&each!(&rows, table => if self.callers {
                 table.callers()
             } else {
@@ -194,6 +195,18 @@ impl Report {
             Format::Json => kernels.to_json(),
             Format::Csv => kernels.to_csv(),
         })
+    }
+
+    /// Refuses a summary of a program that did not count callers.
+    fn check_callers(&self, rows: &Rows) -> Result<(), Error> {
+        match rows {
+            Rows::Summary(summary) if summary.call_tree.is_none() => Err(Error::Refused {
+                path: self.file.clone(),
+                reason: "has no callers: run the program with PROFILER_CALLERS=1, or give a trace"
+                    .to_owned(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     fn edges(&self, edges: &CallEdges) -> String {

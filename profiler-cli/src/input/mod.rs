@@ -14,6 +14,7 @@ use std::path::Path;
 use profiler_report::{Summary, Timeline};
 
 pub use self::error::InputError;
+pub use self::kind::Converted;
 use self::kind::Kind;
 pub use self::limits::Limits;
 use self::source::{BEGINNING, Counted, Source, Watch};
@@ -57,6 +58,7 @@ impl Input {
                 let timeline = trace::read(source, &watch, name, limits)?;
                 Ok(Self::Timeline(Box::new(timeline)))
             }
+            Some(Kind::Converted(converted)) => Err(InputError::Converted(converted)),
             Some(Kind::Unknown) => Err(InputError::Unknown),
         }
     }
