@@ -83,6 +83,7 @@ mod restrict;
 mod row;
 mod sampled_gpu;
 mod share;
+mod signature;
 mod sort;
 #[cfg(feature = "export")]
 mod stack_metric;
