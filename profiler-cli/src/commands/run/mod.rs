@@ -11,6 +11,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 use clap::Args;
+use profiler_report::internal::format_time;
 
 use self::command_line::split;
 use self::signals::Signals;
@@ -328,9 +329,9 @@ impl Progress {
 
     fn next(&mut self, side: &Side, number: u32) {
         self.done += 1;
-        let seconds = self.started.elapsed().as_secs();
+        let elapsed = format_time(self.started.elapsed().as_secs_f64() * 1e9);
         self.say(&format!(
-            "run {} of {}: {number}{} ({seconds} s)",
+            "run {} of {}: {number}{} ({elapsed})",
             self.done, self.runs, side.name
         ));
     }
