@@ -27,14 +27,16 @@ fn a_file_that_cannot_be_read_is_one_line_and_2() {
     let table = folder.file("table.txt", b"Name  Calls\nf  3\n");
     let empty = folder.file("empty.json", b"");
     let broken = folder.file("a\u{1b}[2J\nb.json", b"{\"rows\": 3}");
-    let folder_path = folder.path("");
+    folder.folder("unrelated");
+    folder.file("unrelated/package.json", br#"{"name": "app"}"#);
+    let folder_path = folder.path("unrelated");
     for (file, message) in [
         (&missing, "cannot be read: No such file"),
         (&cut, "is cut off: copy it again"),
         (&table, "is neither a summary nor a trace"),
         (&empty, "is empty"),
         (&broken, "line 1, column "),
-        (&folder_path, "cannot be read: is a directory"),
+        (&folder_path, "is a folder without a "),
     ] {
         for command in [&["report"][..], &["html"], &["convert", "--to", "prof"]] {
             let arguments: Vec<&str> = command.iter().copied().chain([file.as_str()]).collect();
@@ -52,7 +54,7 @@ fn a_file_that_cannot_be_read_is_one_line_and_2() {
     }
     assert_eq!(
         folder.names().len(),
-        4,
+        5,
         "nothing was written: {:?}",
         folder.names()
     );
@@ -63,13 +65,57 @@ fn an_output_that_cannot_be_written_is_one_line_and_2() {
     let folder = Folder::new();
     let good = folder.file("good.json", &trace(3));
     let nowhere = folder.path("no/folder/out.html");
-    for output in [nowhere, folder.path("")] {
-        let run = profiler(&["html", &good, "-o", &output]);
-        assert_eq!(run.code, 2, "{run:?}");
-        assert!(run.stderr.contains("cannot be written: "), "{run:?}");
-        assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
-    }
+    let run = profiler(&["html", &good, "-o", &nowhere]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.contains("cannot be written: "), "{run:?}");
+    assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
     assert_eq!(folder.names(), ["good.json"]);
+}
+
+#[test]
+fn files_for_other_programs_are_refused_with_what_shows_them() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.json", &trace(3));
+    for (format, message) in [
+        ("prof", "python3 -m pstats"),
+        ("pprof", "go tool pprof -top"),
+        ("perfetto", "https://ui.perfetto.dev"),
+        ("speedscope", "https://www.speedscope.app"),
+        ("otlp", "OpenTelemetry"),
+        ("html", "open it in a browser"),
+    ] {
+        let output = folder.path("out");
+        assert_eq!(
+            profiler(&["convert", &trace, "--to", format, "-o", &output]).code,
+            0
+        );
+        let run = profiler(&["report", &output]);
+        assert_eq!((run.code, run.stderr.lines().count()), (2, 1), "{run:?}");
+        assert!(
+            run.stderr.contains(message)
+                && run
+                    .stderr
+                    .contains("or give the summary or trace that it was made from"),
+            "{run:?}"
+        );
+    }
+}
+
+#[test]
+fn a_summary_without_callers_is_refused_with_how_to_count_them() {
+    let folder = Folder::new();
+    let summary = folder.file("run.json", br#"{"schema_version": 1, "rows": []}"#);
+    for option in ["--callers", "--callees"] {
+        for format in ["text", "json", "csv"] {
+            let run = profiler(&["report", &summary, option, "--format", format]);
+            assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+            assert!(
+                run.stderr
+                    .contains("run.json: has no callers: run the program with PROFILER_CALLERS=1"),
+                "{run:?}"
+            );
+        }
+    }
 }
 
 #[test]

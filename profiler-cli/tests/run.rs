@@ -72,9 +72,23 @@ fn two_programs_take_turns_and_either_begins() {
     let again = profiler(&arguments);
     assert_eq!(again.code, 3, "{again:?}");
     assert!(
-        again.stderr.contains("has a summary of another run ("),
+        again.stderr.contains("has summaries of other runs (")
+            && again.stderr.contains("add to them with --append"),
         "{again:?}"
     );
+    let arguments = ["run", "-n", "1", "--append"]
+        .iter()
+        .chain(&arguments[4..])
+        .copied()
+        .collect::<Vec<&str>>();
+    let more = profiler(&arguments);
+    assert_eq!(more.code, 0, "{more:?}");
+    for side in ["base", "new"] {
+        let folder = std::path::Path::new(&output).join(side);
+        assert!(folder.join("4.json").is_file() && !folder.join("5.json").exists());
+    }
+    // The fourth pair begins with the other program than the third.
+    assert!(log(&folder).ends_with("new 1\nbase 1\n"), "{more:?}");
 }
 
 #[test]

@@ -83,6 +83,7 @@ mod restrict;
 mod row;
 mod sampled_gpu;
 mod share;
+mod signature;
 mod sort;
 #[cfg(feature = "export")]
 mod stack_metric;
@@ -174,5 +175,6 @@ pub mod internal {
     pub use crate::stream_key::{RawStream, StreamKey};
     pub use crate::summary::{Schema, SummaryFormat, busy, write as write_summary};
     pub use crate::text::terminal::OutputStream;
+    pub use crate::text::units::{mean_bytes as format_bytes, time as format_time};
     pub use crate::walk::NONE;
 }

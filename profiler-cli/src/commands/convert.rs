@@ -6,6 +6,7 @@ use clap::Args;
 use profiler_report::{ExportError, Page, StackMetric};
 
 use super::destination::Format;
+use super::folder::{self, Wanted};
 use super::read;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -17,7 +18,7 @@ use crate::staging::Staging;
 /// Functions of a summary have callers only if the program counted them (`PROFILER_CALLERS=1`).
 #[derive(Debug, Args)]
 pub(crate) struct Convert {
-    /// Summary or trace.
+    /// Summary or trace; of a folder, the newest.
     file: PathBuf,
     /// Format [default: by the ending of the output's name].
     #[arg(long, value_enum, value_name = "FORMAT")]
@@ -37,8 +38,13 @@ fn metric(name: &str) -> Result<StackMetric, String> {
 }
 
 impl Convert {
-    pub(crate) fn run(self) -> Result<Exit, Error> {
+    pub(crate) fn run(mut self) -> Result<Exit, Error> {
         let format = Format::choose(self.to, self.output.as_deref())?;
+        let wanted = match format {
+            Format::Perfetto | Format::Chrome | Format::Otlp => Wanted::Traces,
+            _ => Wanted::Any,
+        };
+        self.file = folder::newest(&self.file, wanted)?;
         let files = std::slice::from_ref(&self.file);
         let output = format.destination(self.output.as_ref(), files)?;
         let staging = Staging::new(&output)?;

@@ -70,19 +70,23 @@ impl Format {
         })
     }
 
-    /// Returns the file to write: the one that was asked for, or one beside the first input.
+    /// Returns the file to write: the one that was asked for, or one beside the first input, or in the folder that was asked
+    /// for.
     pub(super) fn destination(
         self,
         asked: Option<&PathBuf>,
         inputs: &[PathBuf],
     ) -> Result<PathBuf, Error> {
+        let name = inputs.first().map_or_else(
+            || "profile".into(),
+            |input| input.file_name().unwrap_or_default().to_string_lossy(),
+        );
+        let name = format!("{}{}", stem(&name), self.ending());
         let output = match (asked, inputs.first()) {
+            (Some(asked), _) if asked.is_dir() => asked.join(name),
             (Some(asked), _) => asked.clone(),
-            (None, Some(input)) => {
-                let name = input.file_name().unwrap_or_default().to_string_lossy();
-                input.with_file_name(format!("{}{}", stem(&name), self.ending()))
-            }
-            (None, None) => PathBuf::from(format!("profile{}", self.ending())),
+            (None, Some(input)) => input.with_file_name(name),
+            (None, None) => PathBuf::from(name),
         };
         let is_input = |input: &PathBuf| same_file(input, &output);
         if inputs.iter().any(is_input) {

@@ -6,6 +6,7 @@ use clap::Args;
 use profiler_report::{Page, Summary, Timeline};
 
 use super::destination::Format;
+use super::folder::{self, Wanted};
 use super::read;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -17,7 +18,7 @@ use crate::staging::Staging;
 /// Give a summary, a trace, or one of each if they come from one run.
 #[derive(Debug, Args)]
 pub(crate) struct Html {
-    /// Summary or trace; or both, of one run.
+    /// Summary or trace; or both, of one run. Of a folder, the newest.
     #[arg(required = true, num_args = 1..=2, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Page to write [default: beside the first file, `.html`].
@@ -35,13 +36,17 @@ pub(crate) struct Html {
 
 impl Html {
     pub(crate) fn run(self) -> Result<Exit, Error> {
-        let output = Format::Html.destination(self.output.as_ref(), &self.files)?;
+        let files = self.files.iter();
+        let files = files.map(|file| folder::newest(file, Wanted::Any));
+        let files = files.collect::<Result<Vec<_>, _>>()?;
+        let output = Format::Html.destination(self.output.as_ref(), &files)?;
         let staging = Staging::new(&output)?;
         let mut content = Content::default();
-        for path in &self.files {
+        for path in &files {
             content.add(path, read(path, self.limits)?)?;
         }
         if let Some(path) = &self.baseline {
+            let path = &folder::newest(path, Wanted::Summaries)?;
             content.baseline = match read(path, self.limits)? {
                 Input::Summary(summary) => Some(summary),
                 Input::Timeline(_) => {

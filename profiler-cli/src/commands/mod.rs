@@ -4,6 +4,7 @@ mod completions;
 mod convert;
 mod destination;
 mod diff;
+mod folder;
 mod html;
 mod man;
 mod merge;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use profiler_report::{CallEdges, Color, KeyAverages, Restriction, SortKey, Summary, TableOptions};
 
+use super::folder::{self, Wanted};
 use super::read;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -21,7 +22,7 @@ use crate::output::{Stdout, complain};
 )]
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// Summary (`.json`) or trace (`.json`, `.json.gz`, PyTorch's `.pt.trace.json`).
+    /// Summary (`.json`) or trace (`.json`, `.json.gz`, PyTorch's `.pt.trace.json`); of a folder, the newest.
     file: PathBuf,
     /// Value that rows are sorted by, such as `self_cuda_time_total`.
     #[arg(long, value_name = "KEY", value_parser = sort_key)]
@@ -118,7 +119,8 @@ macro_rules! each {
 }
 
 impl Report {
-    pub(crate) fn run(self) -> Result<Exit, Error> {
+    pub(crate) fn run(mut self) -> Result<Exit, Error> {
+        self.file = folder::newest(&self.file, Wanted::Any)?;
         let mut rows = match read(&self.file, self.limits)? {
             Input::Summary(summary) => Rows::Summary(summary),
             Input::Timeline(timeline) => Rows::Averages(Box::new(timeline.key_averages())),
@@ -146,6 +148,7 @@ impl Report {
         let text = if self.kernels {
             self.kernels(&rows)?
         } else if self.callers || self.callees {
+            self.check_callers(&rows)?;
             self.edges(&each!(&rows, table => if self.callers {
                 table.callers()
             } else {
@@ -200,6 +203,18 @@ impl Report {
             Format::Json => kernels.to_json(),
             Format::Csv => kernels.to_csv(),
         })
+    }
+
+    /// Refuses a summary of a program that did not count callers.
+    fn check_callers(&self, rows: &Rows) -> Result<(), Error> {
+        match rows {
+            Rows::Summary(summary) if summary.call_tree.is_none() => Err(Error::Refused {
+                path: self.file.clone(),
+                reason: "has no callers: run the program with PROFILER_CALLERS=1, or give a trace"
+                    .to_owned(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     fn edges(&self, edges: &CallEdges) -> String {

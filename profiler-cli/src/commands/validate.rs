@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use profiler_trace_validator::{Severity, ValidateError, ValidateOptions, validate_with};
 
+use super::folder::{self, Wanted};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::input::{self, Input, InputError, Limits};
+use crate::input::{Beginning, Input, InputError, Limits};
 use crate::output::{self, Stdout};
 
 /// Checks that Perfetto, TensorBoard, HTA and speedscope read a trace as it was meant, and that a summary is whole.
@@ -16,7 +17,7 @@ use crate::output::{self, Stdout};
 /// them survive. The exit status is 1 if there are errors.
 #[derive(Debug, Args)]
 pub(crate) struct Validate {
-    /// Traces (`.json`, `.json.gz`) and summaries (`.json`).
+    /// Traces (`.json`, `.json.gz`) and summaries (`.json`), and folders of them.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Remarks are errors too.
@@ -31,7 +32,7 @@ impl Validate {
     pub(crate) fn run(self) -> Result<Exit, Error> {
         let mut output = Stdout::new();
         let mut exit = Exit::Done;
-        for path in &self.files {
+        for path in &folder::all(&self.files, Wanted::Any, None)? {
             // The other files are checked too.
             match self.check(path) {
                 Ok(violations) => {
@@ -53,7 +54,7 @@ impl Validate {
     }
 
     fn check(&self, path: &Path) -> Result<Vec<(Severity, String)>, InputError> {
-        if input::is_summary(path, self.max_bytes)? {
+        if Beginning::of(path, self.max_bytes)? == Beginning::Summary {
             let violations = check_summary(path, self.max_bytes)?.into_iter();
             return Ok(violations.map(|what| (Severity::Error, what)).collect());
         }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use profiler_report::internal::{format_bytes, format_time};
+
 /// A figure of a function in a run, for one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -59,27 +61,11 @@ impl Metric {
 
     /// Formats a figure with its unit.
     pub(crate) fn format(self, value: f64) -> String {
-        const TIMES: &[(f64, &str)] = &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
-        const BYTES: &[(f64, &str)] = &[
-            (1_073_741_824.0, "GiB"),
-            (1_048_576.0, "MiB"),
-            (1024.0, "KiB"),
-            (1.0, "B"),
-        ];
-        let units = if self == Self::Allocated {
-            BYTES
+        if self == Self::Allocated {
+            format_bytes(value)
         } else {
-            TIMES
-        };
-        let unit = units.iter().find(|(size, _)| value.abs() >= 0.9995 * size);
-        let (size, unit) = unit.or(units.last()).copied().unwrap_or((1.0, ""));
-        let value = value / size;
-        let digits = match value.abs() {
-            99.95.. => 0,
-            9.995.. => 1,
-            _ => 2,
-        };
-        format!("{value:.digits$} {unit}")
+            format_time(value)
+        }
     }
 }
 
@@ -96,11 +82,13 @@ mod tests {
     #[test]
     fn figures_have_three_digits_and_a_unit() {
         for (metric, value, text) in [
-            (Metric::Elapsed, 0.0, "0.00 ns"),
+            (Metric::Elapsed, 0.0, "0 ns"),
             (Metric::Thread, 812.4, "812 ns"),
             (Metric::Cuda, 51_640.0, "51.6 µs"),
             (Metric::CudaP95, 999_600.0, "1.00 ms"),
             (Metric::Elapsed, 2.291e9, "2.29 s"),
+            (Metric::Elapsed, 108_000e9, "30.0 h"),
+            (Metric::Allocated, 12.5, "12.5 B"),
             (Metric::Allocated, 1536.0, "1.50 KiB"),
         ] {
             assert_eq!(metric.format(value), text);

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use super::kind::Converted;
+
 /// Why a file cannot be read. The message continues the name of the file, and says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -18,6 +20,9 @@ pub enum InputError {
          of PyTorch's profiler"
     )]
     Unknown,
+    /// It was written for another program.
+    #[error("is {0}, or give the summary or trace that it was made from")]
+    Converted(Converted),
     /// It ends too early.
     #[error("is cut off: copy it again, or wait until the program has written it")]
     Truncated,

@@ -1,4 +1,6 @@
-//! Finds the kind of a file by its first keys.
+//! Finds the kind of a file by its first bytes and keys.
+
+use std::fmt;
 
 /// The kind of a file. Its name does not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,13 +9,66 @@ pub(super) enum Kind {
     Summary,
     /// An object with `traceEvents`, or a list of events.
     Trace,
+    /// An object that has neither key at its beginning. It may be a trace with large values before its events.
+    Object,
+    /// What `profiler convert` writes for another program.
+    Converted(Converted),
     Unknown,
 }
 
+/// The files that are written for other programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Converted {
+    /// A dictionary in Python's marshal format.
+    Pstats,
+    Pprof,
+    Perfetto,
+    Speedscope,
+    Otlp,
+    Html,
+}
+
+impl Converted {
+    /// Finds files that are no JSON, which begin with what no text has.
+    fn of_binary(bytes: &[u8]) -> Option<Self> {
+        match bytes {
+            // Python marks values that others refer to in the highest bit: 0xfb is `{`, and 0xa8 is `(`.
+            [b'{' | 0xfb, b'(' | b')' | b'0' | 0xa8 | 0xa9, ..] => Some(Self::Pstats),
+            // The field 1 of the whole: here a type of values, whose own field 1 is a number.
+            [b'\n', 4..=12, 8, ..] => Some(Self::Pprof),
+            [b'\n', packet @ ..] => {
+                let packet = &packet[..packet.len().min(16)];
+                packet
+                    .iter()
+                    .any(|byte| *byte < b'\t')
+                    .then_some(Self::Perfetto)
+            }
+            [b'<', ..] => Some(Self::Html),
+            _ => None,
+        }
+    }
+}
+
+/// Says what the file is, and what shows it.
+impl fmt::Display for Converted {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            Self::Pstats => "a profile for Python: print it with `python3 -m pstats FILE`",
+            Self::Pprof => "a profile for pprof: print it with `go tool pprof -top FILE`",
+            Self::Perfetto => "a trace for Perfetto: open it at https://ui.perfetto.dev",
+            Self::Speedscope => "a profile for speedscope: open it at https://www.speedscope.app",
+            Self::Otlp => "a file for a collector of OpenTelemetry: send it there",
+            Self::Html => "a page: open it in a browser",
+        })
+    }
+}
+
 impl Kind {
-    /// Looks at the beginning of a file; `None` if it is empty. An object that has neither key there may be a trace with
-    /// large values before its events.
+    /// Looks at the beginning of a file; `None` if it is empty.
     pub(super) fn of(beginning: &[u8]) -> Option<Self> {
+        if let Some(converted) = Converted::of_binary(beginning) {
+            return Some(Self::Converted(converted));
+        }
         let text = beginning.trim_ascii_start();
         match text.first()? {
             b'[' => Some(Self::Trace),
@@ -21,13 +76,24 @@ impl Kind {
                 let key = keys(text).find_map(|key| match key {
                     b"traceEvents" => Some(Self::Trace),
                     b"rows" => Some(Self::Summary),
+                    b"resourceSpans" => Some(Self::Converted(Converted::Otlp)),
+                    b"$schema" if is_speedscope(text) => {
+                        Some(Self::Converted(Converted::Speedscope))
+                    }
                     _ => None,
                 });
-                Some(key.unwrap_or(Self::Trace))
+                Some(key.unwrap_or(Self::Object))
             }
             _ => Some(Self::Unknown),
         }
     }
+}
+
+/// Returns `true` if an object with a schema is for speedscope. Its address is near the beginning.
+fn is_speedscope(text: &[u8]) -> bool {
+    let address = b"speedscope.app/file-format-schema";
+    let start = &text[..text.len().min(1024)];
+    start.windows(address.len()).any(|part| part == address)
 }
 
 /// Returns the keys of the outermost object, with their escapes.
@@ -78,9 +144,28 @@ mod tests {
             ),
             (r#"{"name": "rows", "traceEvents": ["#, Some(Kind::Trace)),
             (r#"[{"ph": "X"}]"#, Some(Kind::Trace)),
-            (r#"{"schemaVersion": 1"#, Some(Kind::Trace)),
-            ("{\"a\\", Some(Kind::Trace)),
+            (r#"{"schemaVersion": 1"#, Some(Kind::Object)),
+            ("{\"a\\", Some(Kind::Object)),
             ("Name Calls", Some(Kind::Unknown)),
+            (
+                r#"{"$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {}}"#,
+                Some(Kind::Converted(Converted::Speedscope)),
+            ),
+            (
+                r#"{"resourceSpans": []}"#,
+                Some(Kind::Converted(Converted::Otlp)),
+            ),
+            ("{(\u{3}\0", Some(Kind::Converted(Converted::Pstats))),
+            (
+                "\n\u{4}\u{8}\u{1}\u{10}",
+                Some(Kind::Converted(Converted::Pprof)),
+            ),
+            (
+                "\n%r\u{3}\"\u{8}",
+                Some(Kind::Converted(Converted::Perfetto)),
+            ),
+            ("<!doctype html>", Some(Kind::Converted(Converted::Html))),
+            ("\n{}", Some(Kind::Object)),
             ("\n ", None),
             ("", None),
         ] {

@@ -14,9 +14,10 @@ use std::path::Path;
 use profiler_report::{Summary, Timeline};
 
 pub use self::error::InputError;
+pub use self::kind::Converted;
 use self::kind::Kind;
 pub use self::limits::Limits;
-use self::source::{Counted, Source, Watch};
+use self::source::{BEGINNING, Counted, Source, Watch};
 use crate::progress::Progress;
 
 /// The content of a file.
@@ -53,18 +54,36 @@ impl Input {
         match Kind::of(source.beginning()?) {
             None => Err(InputError::Empty),
             Some(Kind::Summary) => Ok(Self::Summary(Box::new(summary::read(source)?))),
-            Some(Kind::Trace) => {
+            Some(Kind::Trace | Kind::Object) => {
                 let timeline = trace::read(source, &watch, name, limits)?;
                 Ok(Self::Timeline(Box::new(timeline)))
             }
+            Some(Kind::Converted(converted)) => Err(InputError::Converted(converted)),
             Some(Kind::Unknown) => Err(InputError::Unknown),
         }
     }
 }
 
-/// Returns `true` if a file is a summary, whatever is wrong with it.
-pub(crate) fn is_summary(path: &Path, max_bytes: u64) -> Result<bool, InputError> {
-    let watch = Watch::new(max_bytes);
-    let mut source = Source::new(File::open(path)?, &watch)?;
-    Ok(Kind::of(source.beginning()?) == Some(Kind::Summary))
+/// What the beginning of a file says that it is, whatever is wrong with the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beginning {
+    Summary,
+    Trace,
+    Other,
+}
+
+impl Beginning {
+    /// Looks at the beginning of a file.
+    pub(crate) fn of(path: &Path, max_bytes: u64) -> Result<Self, InputError> {
+        let watch = Watch::new(max_bytes);
+        let mut source = Source::new(File::open(path)?, &watch)?;
+        let beginning = source.beginning()?;
+        Ok(match Kind::of(beginning) {
+            Some(Kind::Summary) => Self::Summary,
+            Some(Kind::Trace) => Self::Trace,
+            // What would make it a trace may come later.
+            Some(Kind::Object) if beginning.len() as u64 == BEGINNING => Self::Trace,
+            _ => Self::Other,
+        })
+    }
 }

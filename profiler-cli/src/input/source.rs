@@ -9,7 +9,7 @@ use super::{InputError, Limits};
 use crate::progress::Progress;
 
 /// The bytes at the beginning that tell what a file is.
-const BEGINNING: u64 = 256 << 10;
+pub(super) const BEGINNING: u64 = 256 << 10;
 /// The first bytes of each file that gzip wrote.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 

@@ -57,7 +57,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "uaWgdwgInCCKtOu3wEjtN3pkFui8XbZxM9imrz21jpo=";
+const SCRIPT_HASH: &str = "wWtYK97e3o1+lq46qDYHDdlB/MJHMeDTlJ51EcbYWsA=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///

@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::signature::Signature;
+
 /// Marks names whose calls are too short to be timed individually.
 pub(crate) const TOO_SHORT_MARK: &str = "~ ";
 
@@ -21,15 +23,17 @@ pub(crate) fn width(text: &str) -> usize {
 
 /// Shortens texts to `limit` columns, so that different texts remain different.
 ///
-/// The beginning is cut off, at the start of a path segment if at least half of the space remains in use. If texts would
-/// then look alike, more of their ends is kept, or their middle is cut out instead, and at last they are numbered.
+/// Of the name of a function in C++, template arguments and parameters are cut, and of those the ones that similar names
+/// have in common. Of another text, the beginning is cut off, at the start of a path segment if at least half of the space
+/// remains in use. If texts would then look alike, more of their ends is kept, or their middle is cut out instead, and at
+/// last they are numbered.
 pub(super) fn shorten(texts: &[&str], limit: usize) -> Vec<String> {
     let (mut short, long) = cut(texts, limit);
     let mut used: HashSet<String> = short.values().cloned().collect();
     for text in long {
         let numbered = |number: usize| {
             let number = format!(" #{number}");
-            marked(text, limit.saturating_sub(number.len()), end) + &number
+            marked(text, limit.saturating_sub(number.len()), end_or_arguments) + &number
         };
         // One of these numbers is free: there is one more than texts.
         let free = (1..=texts.len() + 1)
@@ -64,15 +68,46 @@ fn cut<'t>(texts: &[&'t str], limit: usize) -> (HashMap<&'t str, String>, Vec<&'
             long.push(text);
         }
     }
-    for cut in [end, whole_end, both_ends, beginning] {
-        let cuts: Vec<String> = long.iter().map(|text| marked(text, limit, cut)).collect();
+    let functions = functions(&long, limit);
+    let first = |text: &str| {
+        functions
+            .get(text)
+            .map_or("", |cuts| &cuts.first)
+            .to_owned()
+    };
+    let second = |text: &str| {
+        functions
+            .get(text)
+            .map_or("", |cuts| &cuts.second)
+            .to_owned()
+    };
+    // What is left of a function looks like the others but for its arguments, and then but for its parameters.
+    let by = |cut: Cut, of_function: Cut, has_parameters: bool| {
+        let functions = &functions;
+        move |text: &str| match functions.get(text) {
+            Some(cuts) if !has_parameters => of_function(&cuts.name, limit),
+            Some(_) => marked(text, limit, of_function),
+            None => marked(text, limit, cut),
+        }
+    };
+    let others = [
+        by(end, both_ends, false),
+        by(whole_end, beginning, false),
+        by(both_ends, both_ends, true),
+        by(beginning, beginning, true),
+    ];
+    let mut steps: Vec<&dyn Fn(&str) -> String> = vec![&first, &second];
+    steps.extend(others.iter().map(|step| step as &dyn Fn(&str) -> String));
+    for step in steps {
+        let cuts: Vec<String> = long.iter().map(|text| step(text)).collect();
         let mut alike: HashMap<&str, usize> = HashMap::new();
         for text in &cuts {
             *alike.entry(text).or_default() += 1;
         }
         let mut left = Vec::new();
         for (text, cut) in long.into_iter().zip(&cuts) {
-            if alike.get(&**cut) == Some(&1) && used.insert(cut.clone()) {
+            let is_alone = !cut.is_empty() && alike.get(&**cut) == Some(&1);
+            if is_alone && used.insert(cut.clone()) {
                 short.insert(text, cut.clone());
             } else {
                 left.push(text);
@@ -83,13 +118,107 @@ fn cut<'t>(texts: &[&'t str], limit: usize) -> (HashMap<&'t str, String>, Vec<&'
     (short, long)
 }
 
+type Cut = fn(&str, usize) -> String;
+
+/// How the name of a function in C++ can be cut.
+struct FunctionCuts {
+    /// By itself.
+    first: String,
+    /// So that it differs from those with an equal first cut.
+    second: String,
+    /// The name without paths and parameters, uncut.
+    name: String,
+}
+
+/// Returns the cuts of all texts that are functions in C++.
+fn functions<'t>(texts: &[&'t str], limit: usize) -> HashMap<&'t str, FunctionCuts> {
+    let mut alike: HashMap<String, Vec<(&str, Signature)>> = HashMap::new();
+    for text in texts {
+        let name = text.strip_prefix(TOO_SHORT_MARK).unwrap_or(text);
+        if let Some(signature) = Signature::of(name) {
+            let first = marked(text, limit, |_, limit| cut_arguments(&signature, limit));
+            alike.entry(first).or_default().push((text, signature));
+        }
+    }
+    let mut cuts = HashMap::new();
+    for (first, group) in alike {
+        for (text, signature) in &group {
+            let differing = |index: usize| {
+                let argument = signature.arguments.get(index);
+                let mut others = group.iter().map(|(_, other)| other.arguments.get(index));
+                others.any(|other| other != argument)
+            };
+            let of = FunctionCuts {
+                first: first.clone(),
+                second: marked(text, limit, |_, limit| {
+                    chosen_arguments(signature, limit, differing)
+                }),
+                name: marked(text, limit, |_, _| signature.longer[1].clone()),
+            };
+            cuts.insert(*text, of);
+        }
+    }
+    cuts
+}
+
+/// Keeps what fits: all template arguments, or the first ones (`softmax<float, …>`), or the end of the name (`…max<…>`).
+fn cut_arguments(signature: &Signature, limit: usize) -> String {
+    let longer = signature.longer.iter();
+    let is_cut = signature.brackets == ['<', '>'];
+    if let Some(fits) = longer
+        .into_iter()
+        .find(|name| is_cut && width(name) <= limit)
+    {
+        return fits.clone();
+    }
+    let counts = (0..=signature.arguments.len()).rev();
+    let mut cuts = counts.map(|count| chosen_arguments(signature, limit, |index| index < count));
+    let fitting = cuts.find(|cut| !cut.is_empty());
+    fitting.unwrap_or_else(|| {
+        let [open, close] = signature.brackets;
+        let all = format!("{open}{ELLIPSIS}{close}");
+        end(&signature.plain, limit.saturating_sub(width(&all))) + &all
+    })
+}
+
+/// Keeps the arguments at some places: `softmax<…, 8, …>`. Empty if that is too long.
+fn chosen_arguments(
+    signature: &Signature,
+    limit: usize,
+    is_kept: impl Fn(usize) -> bool,
+) -> String {
+    let mut shown: Vec<&str> = Vec::new();
+    for (index, argument) in signature.arguments.iter().enumerate() {
+        if is_kept(index) {
+            shown.push(argument);
+        } else if shown.last() != Some(&ELLIPSIS) {
+            shown.push(ELLIPSIS);
+        }
+    }
+    let [open, close] = signature.brackets;
+    let cut = format!("{}{open}{}{close}", signature.plain, shown.join(", "));
+    if width(&cut) <= limit {
+        cut
+    } else {
+        String::new()
+    }
+}
+
 /// Cuts a text and keeps the mark in front of it.
-fn marked(text: &str, limit: usize, cut: fn(&str, usize) -> String) -> String {
+fn marked(text: &str, limit: usize, cut: impl Fn(&str, usize) -> String) -> String {
     match text.strip_prefix(TOO_SHORT_MARK) {
         Some(name) => {
             TOO_SHORT_MARK.to_owned() + &cut(name, limit.saturating_sub(TOO_SHORT_MARK.len()))
         }
         None => cut(text, limit),
+    }
+}
+
+/// Cuts a text that is numbered.
+fn end_or_arguments(text: &str, limit: usize) -> String {
+    match Signature::of(text) {
+        Some(signature) => cut_arguments(&signature, limit),
+        None => end(text, limit),
     }
 }
 
@@ -248,6 +377,43 @@ mod tests {
         );
     }
 
+    #[test]
+    fn arguments_of_kernels_are_cut_and_not_their_names() {
+        let softmax = "void at::native::(anonymous namespace)::softmax_warp_forward<float, float, float, 8, false>\
+                       (float*, float const*, int, int, int, bool const*, int, bool)";
+        assert_short(&[softmax], 40, &["softmax_warp_forward<float, float, …>"]);
+        assert_short(
+            &[softmax],
+            80,
+            &["softmax_warp_forward<float, float, float, 8, false>"],
+        );
+        assert_short(
+            &["saxpy(float*, float const*, int)"],
+            20,
+            &["saxpy(float*, …)"],
+        );
+    }
+
+    #[test]
+    fn kernels_that_would_look_alike_show_the_arguments_that_differ() {
+        let of = |argument: &str| {
+            format!(
+                "void at::softmax_warp_forward<float, float, float, {argument}, false>(float*, int)"
+            )
+        };
+        let names = [of("8"), of("10"), of("at::Half")];
+        let names = names.each_ref().map(String::as_str);
+        assert_short(
+            &names,
+            40,
+            &[
+                "softmax_warp_forward<…, 8, …>",
+                "softmax_warp_forward<…, 10, …>",
+                "softmax_warp_forward<…, Half, …>",
+            ],
+        );
+    }
+
     #[cfg(feature = "terminal")]
     #[test]
     fn wide_letters_take_two_columns() {
@@ -257,7 +423,10 @@ mod tests {
     proptest! {
         #[test]
         fn texts_fit_and_remain_different(
-            texts in prop::collection::hash_set("(~ )?([a-c]{1,9}(::|/|\\.)){0,6}[a-d漢é]{1,30}( #[12])?", 1..40),
+            texts in prop::collection::hash_set(
+                "(~ )?(void )?([a-c]{1,9}(::|/|\\.)){0,6}[a-d漢é]{1,30}(<[ab]{1,9}(, [ab]{1,9}){0,4}>)?(\\([a-c]{0,9}(, [ab])?\\))?( #[12])?",
+                1..40,
+            ),
             limit in 16_usize..40,
         ) {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();

@@ -1,9 +1,30 @@
 //! Times, percentages and numbers of bytes with three significant digits and a unit of their own in each cell.
 
-/// Formats a time in nanoseconds: `812 ns`, `51.6 µs`, `2.29 s`.
-pub(crate) fn time(ns: f64) -> String {
-    const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
-    in_units(ns, UNITS, 1e3)
+/// Units, the largest first: their size, from which value on they are used, and their name.
+type Units = [(f64, f64, &'static str)];
+
+/// The units of times in nanoseconds; the page's script has the same. Above a second they follow one another less evenly:
+/// each is used up to a number of three digits that people still read as it is, such as 999 s and 99.9 min.
+const TIMES: [(f64, f64, &str); 7] = [
+    (86_400e9, 359_820e9, "days"),
+    (3_600e9, 5_997e9, "h"),
+    (60e9, 999.5e9, "min"),
+    (1e9, 999.5e6, "s"),
+    (1e6, 999.5e3, "ms"),
+    (1e3, 999.5, "µs"),
+    (1.0, 0.0, "ns"),
+];
+
+const BYTES: [(f64, f64, &str); 4] = [
+    (1_073_741_824.0, 1_073_217_536.0, "GiB"),
+    (1_048_576.0, 1_048_064.0, "MiB"),
+    (1024.0, 1023.5, "KiB"),
+    (1.0, 0.0, "B"),
+];
+
+/// Formats a time in nanoseconds: `812 ns`, `51.6 µs`, `2.29 s`, `30.0 h`, `4.17 days`.
+pub fn time(ns: f64) -> String {
+    in_units(ns, &TIMES)
 }
 
 /// Formats a percentage, with the two decimals that shares are rounded to.
@@ -13,30 +34,24 @@ pub(crate) fn percent(percent: f64) -> String {
 
 /// Formats a number of bytes: `12 B`, `-1.50 KiB`, `3.00 GiB`.
 pub(crate) fn bytes(bytes: i64) -> String {
-    const UNITS: [(f64, &str); 4] = [
-        (1_073_741_824.0, "GiB"),
-        (1_048_576.0, "MiB"),
-        (1024.0, "KiB"),
-        (1.0, "B"),
-    ];
     if bytes.unsigned_abs() < 1024 {
         return format!("{bytes} B");
     }
-    in_units(bytes as f64, UNITS, 1024.0)
+    mean_bytes(bytes as f64)
 }
 
-/// Formats a value in the largest unit in which it is at least one after rounding.
-fn in_units(value: f64, units: [(f64, &str); 4], step: f64) -> String {
-    let [.., smallest] = units;
+/// Formats a number of bytes that need not be whole, such as a mean: `12.5 B`.
+pub fn mean_bytes(bytes: f64) -> String {
+    in_units(bytes, &BYTES)
+}
+
+/// Formats a value in the largest unit that is used for it.
+fn in_units(value: f64, units: &Units) -> String {
+    let used = units.iter().find(|(_, from, _)| value.abs() >= *from);
+    let (size, _, name) = used.or(units.last()).copied().unwrap_or((1.0, 0.0, ""));
     if value == 0.0 {
-        return format!("0 {}", smallest.1);
+        return format!("0 {name}");
     }
-    // The smaller unit would show `step`, or four digits.
-    let starts = 1.0 - 0.5 / step;
-    let unit = units
-        .into_iter()
-        .find(|(size, _)| value.abs() / size >= starts);
-    let (size, name) = unit.unwrap_or(smallest);
     format!("{} {name}", number(value / size))
 }
 
@@ -72,7 +87,15 @@ mod tests {
             (999_600.0, "1.00 ms"),
             (12_345_000.0, "12.3 ms"),
             (2_291_000_000.0, "2.29 s"),
-            (4_321_000_000_000.0, "4321 s"),
+            (999.4e9, "999 s"),
+            (999.6e9, "16.7 min"),
+            (4_321e9, "72.0 min"),
+            (5_996e9, "99.9 min"),
+            (6_000e9, "1.67 h"),
+            (108_000e9, "30.0 h"),
+            (359_900e9, "4.17 days"),
+            (100.0 * 86_400e9, "100 days"),
+            (-108_000e9, "-30.0 h"),
         ] {
             assert_eq!(time(ns), text);
         }
@@ -92,13 +115,31 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_page_has_the_same_units() {
+        let script = include_str!("../page/scripts/format.js");
+        let (_, list) = script.split_once("const TIME_UNITS = [").expect("units");
+        let (list, _) = list.split_once("\n];").expect("their end");
+        let lines = list.lines().map(str::trim).filter(|line| !line.is_empty());
+        let units: Vec<(f64, f64, &str)> = lines
+            .map(|line| {
+                let mut parts = line.trim_matches(&['[', ']', ','][..]).split(", ");
+                let mut part = || parts.next().expect("three parts");
+                let [size, from] = [part(), part()].map(|number| number.parse().expect("a number"));
+                (size, from, part().trim_matches('\''))
+            })
+            .collect();
+        assert_eq!(units, TIMES);
+    }
+
     proptest! {
         #[test]
-        fn a_time_keeps_three_digits(ns in 1.0_f64..1e15) {
+        fn a_time_keeps_three_digits(ns in 1.0_f64..1e18) {
             let text = time(ns);
             let (digits, unit) = text.split_once(' ').unwrap();
             prop_assert!(digits.chars().filter(char::is_ascii_digit).count() >= 3, "{}", text);
-            let size = match unit { "s" => 1e9, "ms" => 1e6, "µs" => 1e3, _ => 1.0 };
+            let (size, _, _) = TIMES.into_iter().find(|(_, _, name)| *name == unit).unwrap();
+            prop_assert!(digits.chars().filter(char::is_ascii_digit).count() <= 5, "{}", text);
             let read: f64 = digits.parse().unwrap();
             prop_assert!((read * size / ns - 1.0).abs() <= 0.0051, "{} for {}", text, ns);
         }

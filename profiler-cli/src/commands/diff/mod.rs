@@ -4,19 +4,18 @@ mod json;
 mod markdown;
 mod text;
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::slice;
 
 use clap::{Args, ValueEnum};
 
+use super::folder::{self, Wanted};
 use super::read;
 use crate::budget::Budget;
 use crate::compare::{Comparison, Options, Run, Verdict};
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::input::{Input, InputError, Limits};
+use crate::input::{Input, Limits};
 use crate::output::Stdout;
 
 /// Compares runs of two versions of a program, function by function.
@@ -91,8 +90,8 @@ impl Diff {
             Some((base, new)) => (slice::from_ref(base), new),
             None => (&self.base[..], &self.new[..]),
         };
-        let base = read_all(base, self.limits)?;
-        let new = read_all(new, self.limits)?;
+        let base = read_all(&folder::all(base, Wanted::Any, None)?, self.limits)?;
+        let new = read_all(&folder::all(new, Wanted::Any, None)?, self.limits)?;
         let options = Options {
             elapsed: self.elapsed,
             p95: self.p95,
@@ -137,7 +136,7 @@ impl Diff {
 
 /// Compares the runs in two folders as the command does without options, and returns the lines to print.
 pub(super) fn of_folders(base: &Path, new: &Path) -> Result<Vec<String>, Error> {
-    let read = |folder: &Path| read_all(&[folder.to_owned()], Limits::DEFAULT);
+    let read = |folder: &Path| read_all(&folder::quietly(folder)?, Limits::DEFAULT);
     let comparison = compare(&read(base)?, &read(new)?, Options::DEFAULT);
     Ok(text::render(&comparison, false))
 }
@@ -154,39 +153,6 @@ fn run_of(input: &Input) -> Run {
     }
 }
 
-/// Reads all files of a side.
-fn read_all(paths: &[PathBuf], limits: Limits) -> Result<Vec<Input>, Error> {
-    let mut inputs = Vec::new();
-    for path in paths {
-        if path.is_dir() {
-            let files =
-                files_in(path).map_err(|error| Error::input(path, InputError::Io(error)))?;
-            if files.is_empty() {
-                return Err(Error::Usage(format!(
-                    "{}: the folder has no files ending in .json or .json.gz",
-                    path.display()
-                )));
-            }
-            for file in files {
-                inputs.push(read(&file, limits)?);
-            }
-        } else {
-            inputs.push(read(path, limits)?);
-        }
-    }
-    Ok(inputs)
-}
-
-/// Returns the summaries and traces in a folder, by name.
-fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if (name.ends_with(".json") || name.ends_with(".json.gz")) && path.is_file() {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
+fn read_all(files: &[PathBuf], limits: Limits) -> Result<Vec<Input>, Error> {
+    files.iter().map(|file| read(file, limits)).collect()
 }

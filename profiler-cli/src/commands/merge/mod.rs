@@ -15,6 +15,7 @@ use profiler_report::Timeline;
 
 use self::align::align;
 use self::join::{Member, join};
+use super::folder::{self, Wanted};
 use super::read;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -28,8 +29,8 @@ use crate::staging::Staging;
 /// of these, which all ranks see at one time.
 #[derive(Debug, Args)]
 pub(crate) struct Merge {
-    /// Traces, one of each rank: of profiler-runtime or of PyTorch.
-    #[arg(required = true, num_args = 2.., value_name = "RANK")]
+    /// Traces, one of each rank: of profiler-runtime or of PyTorch. Of a folder, all.
+    #[arg(required = true, value_name = "RANK")]
     files: Vec<PathBuf>,
     /// The trace to write: `.json`, `.json.gz` or `.pftrace`.
     #[arg(short, long, value_name = "OUT")]
@@ -62,8 +63,15 @@ enum Format {
 impl Merge {
     pub(crate) fn run(self) -> Result<Exit, Error> {
         let format = self.format()?;
+        let files = folder::all(&self.files, Wanted::Traces, Some(&self.output))?;
+        if let [only] = &files[..] {
+            return Err(Error::Usage(format!(
+                "{}: is the trace of one rank: give those of two or more, or a folder with them",
+                only.display()
+            )));
+        }
         let mut ranks = Vec::new();
-        for (place, path) in self.files.iter().enumerate() {
+        for (place, path) in files.iter().enumerate() {
             let Input::Timeline(timeline) = read(path, self.limits)? else {
                 return Err(refusal::summary(path));
             };

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use profiler_report::internal::format_time;
+
 use super::Rank;
 use super::align::{Offset, median};
 use super::late::Late;
@@ -9,26 +11,9 @@ use super::late::Late;
 /// Steps that are listed one by one; of more, those with the longest waits.
 const MAX_LISTED: usize = 20;
 
-const DAY_NS: u64 = 86_400_000_000_000;
-
 /// Formats a time with three digits.
 pub(super) fn time(ns: i64) -> String {
-    let amount = ns.unsigned_abs() as f64;
-    let (unit, size) = match ns.unsigned_abs() {
-        0..1_000 => return format!("{ns} ns"),
-        1_000..1_000_000 => ("µs", 1e3),
-        1_000_000..1_000_000_000 => ("ms", 1e6),
-        1_000_000_000..DAY_NS => ("s", 1e9),
-        _ => ("days", DAY_NS as f64),
-    };
-    let sign = if ns < 0 { "-" } else { "" };
-    let number = amount / size;
-    let digits = if number < 9.995 {
-        2
-    } else {
-        usize::from(number < 99.95)
-    };
-    format!("{sign}{number:.digits$} {unit}")
+    format_time(ns as f64)
 }
 
 /// Returns what is printed, a line each.

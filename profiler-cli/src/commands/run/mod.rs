@@ -11,6 +11,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 use clap::Args;
+use profiler_report::internal::format_time;
 
 use self::command_line::split;
 use self::signals::Signals;
@@ -50,6 +51,9 @@ pub(crate) struct Run {
     /// Measure elapsed times only: for programs whose functions wait, or with many calls shorter than a microsecond.
     #[arg(long)]
     no_thread_time: bool,
+    /// Add runs to those that are in the folder: they are compared together, so the programs must be the same.
+    #[arg(long)]
+    append: bool,
     /// Program to run, with its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -65,8 +69,9 @@ struct Side {
 impl Run {
     pub(crate) fn run(self) -> Result<Exit, Error> {
         let sides = self.sides()?;
+        let mut before = 0;
         for side in &sides {
-            prepare(&side.folder)?;
+            before = before.max(prepare(&side.folder, self.append)?);
         }
         let signals = Signals::watch();
         let mut progress = Progress::new(usize::from(self.runs) * sides.len());
@@ -76,7 +81,7 @@ impl Run {
                 self.one(side, None, &signals, &progress)?;
             }
         }
-        for number in 1..=self.runs {
+        for number in (before + 1..).take(usize::from(self.runs)) {
             // Each pair begins with the other program than the pair before, so that neither always runs second, and a
             // machine that slows down steadily affects both alike.
             let mut pair: Vec<&Side> = sides.iter().collect();
@@ -102,6 +107,12 @@ impl Run {
                     new.folder.display()
                 ))?;
             }
+            _ if before > 0 => output.line(format_args!(
+                "{} more summaries in {}, from {}.json on",
+                self.runs,
+                self.output.display(),
+                before + 1
+            ))?,
             _ => output.line(format_args!(
                 "{} summaries in {}",
                 self.runs,
@@ -148,7 +159,7 @@ impl Run {
     fn one(
         &self,
         side: &Side,
-        number: Option<u16>,
+        number: Option<u32>,
         signals: &Signals,
         progress: &Progress,
     ) -> Result<(), Error> {
@@ -250,24 +261,31 @@ fn stopped(side: &Side, code: u8) -> Error {
     }
 }
 
-/// Creates the folder. It must not have summaries of earlier runs: they would be compared too.
-fn prepare(folder: &Path) -> Result<(), Error> {
+/// Creates the folder, and returns the number of its last run. It must not have summaries of earlier runs unless this
+/// experiment continues them: they would be compared too.
+fn prepare(folder: &Path, append: bool) -> Result<u32, Error> {
     let failed = |source| Error::Write {
         path: folder.to_owned(),
         source,
     };
     fs::create_dir_all(folder).map_err(failed)?;
+    let mut last = 0;
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        if path.extension().is_some_and(|ending| ending == "json") {
+        if path.extension().is_none_or(|ending| ending != "json") {
+            continue;
+        }
+        if !append {
             return Err(Error::Usage(format!(
-                "{} has a summary of another run ({}): remove it, or give a new folder",
+                "{} has summaries of other runs ({}): add to them with --append, or give a new folder",
                 folder.display(),
                 path.file_name().unwrap_or_default().display()
             )));
         }
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        last = last.max(stem.parse().unwrap_or(0));
     }
-    Ok(())
+    Ok(last)
 }
 
 fn create(path: &Path) -> Result<File, Error> {
@@ -309,11 +327,11 @@ impl Progress {
         }
     }
 
-    fn next(&mut self, side: &Side, number: u16) {
+    fn next(&mut self, side: &Side, number: u32) {
         self.done += 1;
-        let seconds = self.started.elapsed().as_secs();
+        let elapsed = format_time(self.started.elapsed().as_secs_f64() * 1e9);
         self.say(&format!(
-            "run {} of {}: {number}{} ({seconds} s)",
+            "run {} of {}: {number}{} ({elapsed})",
             self.done, self.runs, side.name
         ));
     }

@@ -16,6 +16,7 @@ use self::feed::Feed;
 use self::file::File;
 use self::keys::View;
 use self::line::Order;
+use super::folder::{self, Wanted};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::input::Limits;
@@ -26,7 +27,7 @@ use crate::input::Limits;
 /// times that the file was written. Keys: `?` shows them, `q` quits.
 #[derive(Debug, Args)]
 pub(crate) struct Top {
-    /// The summary (`.json`). It need not exist yet.
+    /// The summary (`.json`), which need not exist yet; of a folder, the newest.
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The value that the rows are sorted by.
@@ -42,7 +43,8 @@ pub(crate) struct Top {
 impl Top {
     pub(crate) fn run(self) -> Result<Exit, Error> {
         let view = View::new(self.sort, self.filter);
-        let file = File::new(self.file, self.limits);
+        let file = folder::newest(&self.file, Wanted::Summaries)?;
+        let file = File::new(file, self.limits);
         terminal::run(file, Feed::default(), view)?;
         Ok(Exit::Done)
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use profiler_report::HistoryPoint;
+use profiler_report::internal::format_time;
 use ratatui::text::Span;
 
 use super::line::Order;
@@ -38,21 +39,7 @@ pub(super) fn end_of(name: &str, columns: usize) -> String {
 
 /// Formats a time with three digits: `1.23 ms`.
 pub(super) fn time(ns: f64) -> String {
-    const UNITS: [(&str, f64); 3] = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6)];
-    let ns = ns.max(0.0);
-    for (unit, size) in UNITS {
-        if ns < 999.5 * size {
-            return format!("{} {unit}", three_digits(ns / size));
-        }
-    }
-    let seconds = ns / 1e9;
-    if seconds < 999.5 {
-        format!("{} s", three_digits(seconds))
-    } else if seconds < 999.5 * 60.0 {
-        format!("{} min", three_digits(seconds / 60.0))
-    } else {
-        format!("{} h", three_digits(seconds / 3600.0))
-    }
+    format_time(ns.max(0.0))
 }
 
 /// Formats a number: `12.3k`.
@@ -99,7 +86,8 @@ pub(super) fn age(age: Duration) -> String {
         0..10 => format!("{:.1} s", age.as_secs_f64()),
         10..120 => format!("{seconds} s"),
         120..7_200 => format!("{} min", seconds / 60),
-        _ => format!("{} h", seconds / 3_600),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
     }
 }
 
@@ -153,13 +141,14 @@ mod tests {
     #[test]
     fn numbers_have_three_digits() {
         for (ns, text) in [
-            (0.0, "0.00 ns"),
+            (0.0, "0 ns"),
             (9.996, "10.0 ns"),
             (123_456.0, "123 µs"),
             (999_600.0, "1.00 ms"),
             (1.5e9, "1.50 s"),
             (5.4e12, "90.0 min"),
-            (1e15, "278 h"),
+            (108e12, "30.0 h"),
+            (1e15, "11.6 days"),
         ] {
             assert_eq!(time(ns), text);
         }

@@ -1,7 +1,16 @@
 // Numbers as text, as the tables of the profiler show them.
 
-const TIME_UNITS = [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']];
-const BYTE_UNITS = [[2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB'], [1, 'B']];
+/** Units, the largest first: their size, from which value on they are used, and their name. Rust has the same. */
+const TIME_UNITS = [
+  [86400e9, 359820e9, 'days'],
+  [3600e9, 5997e9, 'h'],
+  [60e9, 999.5e9, 'min'],
+  [1e9, 999.5e6, 's'],
+  [1e6, 999.5e3, 'ms'],
+  [1e3, 999.5, 'µs'],
+  [1, 0, 'ns'],
+];
+const BYTE_UNITS = [[2 ** 30, 2 ** 30 - 2 ** 19, 'GiB'], [2 ** 20, 2 ** 20 - 2 ** 9, 'MiB'], [2 ** 10, 1023.5, 'KiB'], [1, 0, 'B']];
 
 /**
  * Formats a number with three significant digits; with more if it has more before the point.
@@ -13,24 +22,20 @@ function digits(value) {
 }
 
 /**
- * Formats a value in the largest unit in which it is at least one after rounding.
+ * Formats a value in the largest unit that is used for it.
  * @param {number} value
- * @param {Array<[number, string]>} units from the largest to the smallest
- * @param {number} step how many of a unit make the next one
+ * @param {Array<[number, number, string]>} units
  */
-function inUnits(value, units, step) {
-  const smallest = units[units.length - 1];
-  if (value === 0) return `0 ${smallest[1]}`;
-  const starts = 1 - 0.5 / step;
-  const [size, name] = units.find(([size]) => Math.abs(value) / size >= starts) ?? smallest;
-  return `${digits(value / size)} ${name}`;
+function inUnits(value, units) {
+  const [size, , name] = units.find(([, from]) => Math.abs(value) >= from) ?? units[units.length - 1];
+  return value === 0 ? `0 ${name}` : `${digits(value / size)} ${name}`;
 }
 
-/** Formats a time: `812 ns`, `51.6 µs`. @param {number} ns */
-const time = (ns) => inUnits(ns, TIME_UNITS, 1e3);
+/** Formats a time: `812 ns`, `51.6 µs`, `30.0 h`. @param {number} ns */
+const time = (ns) => inUnits(ns, TIME_UNITS);
 
 /** Formats a number of bytes: `12 B`, `1.50 KiB`. @param {number} bytes */
-const bytes = (bytes) => (Math.abs(bytes) < 1024 ? `${bytes} B` : inUnits(bytes, BYTE_UNITS, 1024));
+const bytes = (bytes) => (Math.abs(bytes) < 1024 ? `${bytes} B` : inUnits(bytes, BYTE_UNITS));
 
 /** Formats a number in groups of three digits. @param {number} number */
 const grouped = (number) => String(number).replace(/\B(?=(\d{3})+(?!\d))/g, '\u202f');
