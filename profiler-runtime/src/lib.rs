@@ -145,7 +145,7 @@ mod switch;
 #[cfg(feature = "tracing-layer")]
 mod tracing_layer;
 
-pub use config::Schedule;
+pub use config::{Action, Schedule};
 pub use config::{Backend, SummaryTarget};
 pub use log::TensorBoardLogger;
 #[cfg(feature = "tensorboard-rs")]
@@ -191,6 +191,11 @@ pub use report::tensorboard_trace_handler;
 pub use scope::future::Measured;
 pub use scope::handle::{Entered, Handle};
 pub use session::{Activity, Profile, Trace};
+// The names of `torch.profiler`.
+#[doc(no_inline)]
+pub use config::Action as ProfilerAction;
+#[doc(no_inline)]
+pub use session::Activity as ProfilerActivity;
 pub use site::MeasureFuture;
 pub use snapshot::summary;
 pub use startup::{

@@ -439,7 +439,7 @@ impl Session {
         let never = |activity: &&Activity| enable && !self.options.has(**activity);
         if let Some(activity) = activities.iter().find(never) {
             diagnostics::warn_once(&format!(
-                "`toggle_collection` cannot turn on `Activity::{activity:?}`, which the session was started without: add \
+                "collection of `Activity::{activity:?}` cannot be turned on, since the session was started without it: add \
                  it to `ProfileBuilder::activities`"
             ));
         }
@@ -459,7 +459,7 @@ impl Session {
         drop(state);
         if !is_possible {
             diagnostics::warn_once(
-                "`toggle_collection` was called too often in one window: from then to its end all is recorded",
+                "collection was turned on and off too often in one window: from then to its end all is recorded",
             );
         }
     }

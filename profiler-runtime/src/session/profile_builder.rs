@@ -1,5 +1,6 @@
 //! Configuring and starting sessions.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use profiler_log::LogOutcome;
 
 use super::handler::Handler;
 use super::live::{Session, SessionConfig};
+use super::options::copied;
 use super::profile::{Profile, ProfileError};
 use super::trace::Trace;
 use super::{Activity, SessionOptions, at_exit};
@@ -61,12 +63,12 @@ impl Default for ProfileBuilder {
 }
 
 impl ProfileBuilder {
-    /// Sets the activities to record; both by default. Without [`Activity::Cpu`] traces and tables have no CPU times,
+    /// Sets the activities to record, as an array, a slice, a vector or an iterator; both by default. Without [`Activity::Cpu`] traces and tables have no CPU times,
     /// without [`Activity::Cuda`] no GPU times. A session that is given [`Activity::Cuda`] warns if a window has scopes
     /// and no GPU times; [`Trace::no_cuda_reason`] returns the reason.
-    pub fn activities(mut self, activities: impl IntoIterator<Item = Activity>) -> Self {
+    pub fn activities(mut self, activities: impl IntoIterator<Item: Borrow<Activity>>) -> Self {
         (self.options.cpu, self.options.cuda) = (false, false);
-        for activity in activities {
+        for activity in copied(activities) {
             self.options.set(activity, true);
         }
         self.options.expects_cuda = self.options.cuda;

@@ -430,7 +430,7 @@ fn options_of_a_session_that_have_no_effect_are_reported() {
     }
     let expected = [
         "the session's `capacity` is 0, which counts as 1: set it to the number of scopes that a window holds",
-        "`toggle_collection` cannot turn on `Activity::Cuda`, which the session was started without: add it to \
+        "collection of `Activity::Cuda` cannot be turned on, since the session was started without it: add it to \
          `ProfileBuilder::activities`",
         "`profile_memory` was set, and no host memory is counted, since the program has another global allocator: write \
          `#[global_allocator] static ALLOCATOR: ProfilerAllocator = ProfilerAllocator::system();`",
@@ -516,7 +516,7 @@ fn debug_of_an_error_has_its_type_and_its_message() {
     let init: InitError = builder().tensorboard(folder).init().expect_err("no folder");
     let schedule: ScheduleError = Schedule::parse("wiat=1").expect_err("no such key");
     let profile: ProfileError = Profile::builder()
-        .activities([])
+        .activities([Activity::Cpu; 0])
         .start()
         .expect_err("no activity");
     let log = profiler_runtime::log::LogError::other("gone");

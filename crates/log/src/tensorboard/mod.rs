@@ -8,6 +8,7 @@ mod histogram;
 mod record_writer;
 mod tf_record;
 
+use std::borrow::Borrow;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -94,7 +95,8 @@ impl TensorBoardLogger {
         Ok(Self { dir, file })
     }
 
-    /// Adds several values of one step with the time of the call. They share an event.
+    /// Adds several values of one step with the time of the call: an array, a slice, a vector or a map of tags and values.
+    /// They share an event.
     ///
     /// # Errors
     ///
@@ -112,15 +114,18 @@ impl TensorBoardLogger {
     /// # std::fs::remove_dir_all(dir).unwrap();
     /// # Ok::<(), profiler_log::LogError>(())
     /// ```
-    pub fn add_scalars(
+    pub fn add_scalars<S: AsRef<str>>(
         &self,
-        scalars: &[(impl AsRef<str>, f64)],
+        scalars: impl IntoIterator<Item: Borrow<(S, f64)>>,
         step: u64,
     ) -> Result<(), LogError> {
+        // Without the lock: the iterator is user code, which may log.
+        let scalars: Vec<_> = scalars.into_iter().collect();
         let now = SystemTime::now();
         self.write(|file| {
             let mut outcome = Ok(());
-            for (tag, value) in scalars {
+            for scalar in &scalars {
+                let (tag, value) = scalar.borrow();
                 let taken = file.add_scalar(tag.as_ref(), *value, step, now);
                 outcome = outcome.and(taken);
             }
