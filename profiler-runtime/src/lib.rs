@@ -44,6 +44,7 @@
 //! | log every call | `log = …` with a [`TensorBoardLogger`], a [`TracingLogger`], a closure or any [`ScalarLogger`]; the module [`log`]; `PROFILER_TENSORBOARD` |
 //! | record windows of a run, as with torch.profiler | [`Profile`], [`Schedule`], the module [`session`], `PROFILER_TRACE` |
 //! | evaluate a window | [`Trace::key_averages`], `Trace::export_chrome_trace`, `tensorboard_trace_handler`, the module [`report`] |
+//! | see what the GPUs' sensors say now | [`report::sample_gpus`] |
 //! | turn measuring on and off | [`set_enabled`], [`pause`], `PROFILER_ENABLED`, `PROFILER_FILTER`; the feature `strip` |
 //! | set the profiler up, and shut it down in order | [`init`], [`builder`], [`flush`] |
 //!
@@ -81,7 +82,7 @@
 //!   and do nothing. The feature applies to the whole build, whichever crate enables it. The compiler may warn about
 //!   items that only attribute arguments use (`log = board.clone()`).
 //!
-//! Without the default features, statistics, summaries, windows and loggers remain, and 18 other crates are built instead of 29.
+//! Without the default features, statistics, summaries, windows and loggers remain, and 19 other crates are built instead of 30.
 //!
 //! # Platforms
 //!
