@@ -484,11 +484,12 @@ impl Session {
 /// Explains why no call of the name in `PROFILER_STEP` made a step. Returns `None` if the variable is not set, or its
 /// calls are measured.
 fn why_no_step() -> Option<String> {
-    let (step, is_allowed) = with_control(|control| {
+    let (step, is_allowed, origin) = with_control(|control| {
         let settings = &control.settings;
         let step = settings.session.step.clone()?;
         let is_allowed = settings.filter.allows(&step);
-        Some((step, is_allowed))
+        let origin = settings.origin("PROFILER_FILTER", "`Builder::filter`");
+        Some((step, is_allowed, origin))
     })?;
     let names = name::all();
     let names = || names.iter().map(|name| &*name.text);
@@ -501,7 +502,7 @@ fn why_no_step() -> Option<String> {
         None
     } else {
         Some(format!(
-            "PROFILER_STEP is `{step}`, and the filter excludes that name: let PROFILER_FILTER include it"
+            "PROFILER_STEP is `{step}`, and the filter excludes that name: let {origin} include it"
         ))
     }
 }
