@@ -504,7 +504,7 @@ every-target() {
         cargo check --locked --quiet --target "$system" --package profiler-runtime --no-default-features
     done
     # The unit tests too, which no emulator runs.
-    cargo check --locked --quiet --target aarch64-apple-darwin --package profiler-host --package profiler-log --package profiler-report \
+    cargo check --locked --quiet --target aarch64-apple-darwin --package profiler-host --package profiler-log --package profiler-report --package profiler-sensors \
         --package profiler-runtime --lib --tests
     for system in "${modules[@]}"; do
         for features in '' files; do
@@ -564,7 +564,7 @@ emulated() {
 emulate() {
     local system=$1
     echo "--- $system"
-    cargo test --locked --quiet --target "$system" --package profiler-host --package profiler-log --package profiler-report --package profiler-runtime \
+    cargo test --locked --quiet --target "$system" --package profiler-host --package profiler-log --package profiler-report --package profiler-sensors --package profiler-runtime \
         --lib -- "${@:2}"
     (
         export PROFILER_SUMMARY=$scratch/$system.json PROFILER_TRACE=$scratch/$system-trace.json
@@ -713,7 +713,7 @@ miri() {
         return "$skipped"
     fi
     MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --locked --target-dir "$target/miri" \
-        --package profiler-host --package profiler-log --package profiler-report --package profiler-runtime --lib -- stats:: buckets:: name::path name::counts name::sampling step:: local:: scope:: \
+        --package profiler-host --package profiler-log --package profiler-report --package profiler-sensors --package profiler-runtime --lib -- stats:: buckets:: name::path name::counts name::sampling step:: local:: scope:: \
         switch::site_decision site::multi_name cuda::context::pool call_tree::tests::the_statistics \
         queue::tests ring::tests::it_is ring::tests::two_threads ring::tests::what_is_left rings:: \
         --skip viewers::

@@ -113,7 +113,7 @@ fn rows_of(module: &str) -> Summary {
 }
 
 fn table(summary: &Summary) -> String {
-    summary.table(&TableOptions::new().sort_by(SortKey::SelfCpuTimeTotal))
+    summary.table(TableOptions::new().sort_by(SortKey::SelfCpuTimeTotal))
 }
 
 fn row<'a>(summary: &'a Summary, function: &str) -> Option<&'a Row> {

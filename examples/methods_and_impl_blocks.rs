@@ -132,6 +132,6 @@ fn main() {
     );
     println!(
         "\n{}",
-        summary().table(&TableOptions::new().sort_by(SortKey::Name))
+        summary().table(TableOptions::new().sort_by(SortKey::Name))
     );
 }

@@ -32,7 +32,7 @@ use profiler_examples::network::Network;
 use profiler_examples::random::Random;
 use profiler_runtime::log::trace_handler;
 use profiler_runtime::{
-    Profile, ScalarLogger, Schedule, TensorBoardLogger, Trace, cuda, measure_execution_time,
+    Profile, Schedule, TensorBoardLogger, Trace, cuda, measure_execution_time,
     measure_execution_time_context, tensorboard_trace_handler,
 };
 

@@ -92,7 +92,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     profiler_runtime::flush(std::time::Duration::from_secs(1));
     println!(
         "\n{}",
-        summary().table(&TableOptions::new().sort_by(SortKey::Name))
+        summary().table(TableOptions::new().sort_by(SortKey::Name))
     );
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use profiler_report::ExportError;
+use profiler_sensors::SensorError;
 
 use crate::exit::{Exit, USAGE};
 use crate::input::InputError;
@@ -23,6 +24,9 @@ pub(crate) enum Error {
     /// A file has not what its format needs.
     #[error("{}: {source}", path.display())]
     Export { path: PathBuf, source: ExportError },
+    /// The sensors of the GPUs cannot be read.
+    #[error("{0}")]
+    Sensors(SensorError),
     /// Standard output cannot be written.
     #[error("standard output: cannot be written: {0}")]
     Stdout(io::Error),

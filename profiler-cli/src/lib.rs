@@ -1,5 +1,6 @@
 //! The command line `profiler`, which reads what programs measured with
-//! [`profiler-runtime`](https://docs.rs/profiler-runtime) wrote, and the traces of PyTorch's profiler.
+//! [`profiler-runtime`](https://docs.rs/profiler-runtime) wrote, and the traces of PyTorch's profiler. It also prints what the
+//! sensors of the GPUs say now.
 //!
 //! Install it with `cargo install profiler-runtime-cli`; `profiler help` lists the commands. This library is the program:
 //! [`main`] runs it, and its readers of files are public for the project's fuzzing targets only.

@@ -134,3 +134,22 @@ fn the_manual_page_has_a_section_for_each_command() {
     }
     assert!(run.stdout.contains("Exit status"));
 }
+
+#[test]
+fn smi_without_a_library_has_one_line_and_exits_with_2() {
+    let run = support::command(&["smi"])
+        .env("PROFILER_NVML_LIBRARY", "/nowhere/libnvidia-ml.so.1")
+        .output();
+    let run = support::Run::from(run.expect("the program starts"));
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+    let lines: Vec<&str> = run.stderr.lines().collect();
+    let [line] = lines[..] else {
+        panic!("one line: {run:?}");
+    };
+    assert!(
+        line.starts_with("profiler: /nowhere/libnvidia-ml.so.1 cannot be loaded (")
+            && line
+                .ends_with("it comes with NVIDIA's driver; PROFILER_NVML_LIBRARY takes its path"),
+        "{line}"
+    );
+}

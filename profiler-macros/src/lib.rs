@@ -146,7 +146,7 @@ const STRIP: bool = cfg!(feature = "strip");
 /// | argument | takes | meaning |
 /// |---|---|---|
 /// | `name = …` | a string, or a constant expression such as `Self::NAME` | the name of the measurements; default: the path of the function, with its type for a method (`app::model::Mlp::forward`) |
-/// | `log = …` | a logger: an `Arc` of a `ScalarLogger` or a reference to one, a `&'static` of a `ScalarLogger`, or a closure `\|tag, milliseconds, step\|` | logs each call, on another thread (with `sync`, on the calling thread); the expression may use `self` and the parameters, and is evaluated when the function begins; a variable, a field or an element (`self.board`) is only borrowed, and cloned for each call that is logged |
+/// | `log = …` | a logger: an `Arc` of a `ScalarLogger` or a reference to one, a `&'static` of a `ScalarLogger`, a `static` `LazyLock` of an `Arc` of one, or a closure `\|tag, milliseconds, step\|` | logs each call, on another thread (with `sync`, on the calling thread); the expression may use `self` and the parameters, and is evaluated when the function begins; a variable, a field or an element (`self.board`) is only borrowed, and cloned for each call that is logged |
 /// | `global_step = …` | an expression that returns an integer from 0 | the step at which the value is logged; default: this name's own counter, from 0 and without gaps |
 /// | `bypass = …` | an expression that returns a `bool`, evaluated at each call | `true`: this call is not measured |
 /// | `log_every = …` | an integer literal from 1 | logs only every n-th call; the call count and the statistics stay exact |
@@ -160,6 +160,17 @@ const STRIP: bool = cfg!(feature = "strip");
 /// | `crate = …` | a path | the path of the runtime crate, if it has another name |
 ///
 /// ```text
+/// static BOARD: LazyLock<Arc<TensorBoardLogger>> =
+///     LazyLock::new(|| Arc::new(TensorBoardLogger::new("runs/today").expect("a log")));
+///
+/// #[measure_execution_time(log = BOARD)]
+/// fn load(path: &Path) -> Batch { … }
+///
+/// struct Trainer {
+///     board: Arc<TensorBoardLogger>,
+///     epoch: u64,
+/// }
+///
 /// impl Trainer {
 ///     #[measure_execution_time(log = self.board, global_step = self.epoch, log_every = 10)]
 ///     fn train(&mut self, batch: &Batch) -> f32 { … }

@@ -44,6 +44,7 @@
 //! | log every call | `log = …` with a [`TensorBoardLogger`], a [`TracingLogger`], a closure or any [`ScalarLogger`]; the module [`log`]; `PROFILER_TENSORBOARD` |
 //! | record windows of a run, as with torch.profiler | [`Profile`], [`Schedule`], the module [`session`], `PROFILER_TRACE` |
 //! | evaluate a window | [`Trace::key_averages`], `Trace::export_chrome_trace`, `tensorboard_trace_handler`, the module [`report`] |
+//! | see what the GPUs' sensors say now | [`report::sample_gpus`] |
 //! | turn measuring on and off | [`set_enabled`], [`pause`], `PROFILER_ENABLED`, `PROFILER_FILTER`; the feature `strip` |
 //! | set the profiler up, and shut it down in order | [`init`], [`builder`], [`flush`] |
 //!
@@ -81,7 +82,7 @@
 //!   and do nothing. The feature applies to the whole build, whichever crate enables it. The compiler may warn about
 //!   items that only attribute arguments use (`log = board.clone()`).
 //!
-//! Without the default features, statistics, summaries, windows and loggers remain, and 18 other crates are built instead of 29.
+//! Without the default features, statistics, summaries, windows and loggers remain, and 19 other crates are built instead of 30.
 //!
 //! # Platforms
 //!
@@ -140,18 +141,18 @@ pub mod session;
 mod site;
 mod startup;
 mod stats;
-mod step;
 mod switch;
 #[cfg(feature = "tracing-layer")]
 mod tracing_layer;
 
-pub use config::Schedule;
+pub use config::{Action, Schedule};
 pub use config::{Backend, SummaryTarget};
 pub use log::TensorBoardLogger;
 #[cfg(feature = "tensorboard-rs")]
 pub use log::TensorBoardRsLogger;
 pub use log::{ScalarLogger, TracingLogger};
 pub use memory::ProfilerAllocator;
+pub use profiler_log::IntoStep;
 /// # Examples
 ///
 /// ```
@@ -185,19 +186,23 @@ pub use profiler_macros::measure_execution_time;
 pub use profiler_macros::measured;
 #[doc(inline)]
 pub use profiler_report::SummaryFileError;
-pub use report::Summary;
 #[cfg(feature = "trace")]
 pub use report::tensorboard_trace_handler;
+pub use report::{GroupBy, SortKey, Summary, TableOptions};
 pub use scope::future::Measured;
 pub use scope::handle::{Entered, Handle};
 pub use session::{Activity, Profile, Trace};
+// The names of `torch.profiler`.
+#[doc(no_inline)]
+pub use config::Action as ProfilerAction;
+#[doc(no_inline)]
+pub use session::Activity as ProfilerActivity;
 pub use site::MeasureFuture;
 pub use snapshot::summary;
 pub use startup::{
     Builder, FlushReport, InitError, ProfilerGuard, builder, flush, init, is_enabled, pause,
     set_enabled, step,
 };
-pub use step::IntoStep;
 #[cfg(feature = "tracing-layer")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tracing-layer")))]
 pub use tracing_layer::ProfilerLayer;

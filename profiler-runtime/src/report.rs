@@ -5,6 +5,7 @@
 //! their rows. The types are those of the crate `profiler-report`, which a program that only reads profiles can
 //! use alone: `profiler_report::Row` in its examples is `profiler_runtime::report::Row`.
 
+pub use crate::cuda::nvml::sample_gpus;
 pub use crate::name::SourceLocation;
 #[cfg(feature = "export")]
 pub use crate::snapshot::trace::export_gpu_samples;
@@ -32,3 +33,5 @@ pub use profiler_report::{
 #[cfg(feature = "export")]
 #[doc(inline)]
 pub use profiler_report::{Page, StackMetric, StackMetricError};
+#[doc(inline)]
+pub use profiler_sensors::{GpuState, SensorError};

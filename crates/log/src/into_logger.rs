@@ -1,6 +1,6 @@
 //! The forms in which loggers are accepted.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::logger::{Logger, LoggerHandle};
 use super::{LogFn, LogOutcome, ScalarLogger, TracingLogger};
@@ -11,6 +11,7 @@ use super::{LogFn, LogOutcome, ScalarLogger, TracingLogger};
 /// |---|---|
 /// | `Arc<L>`, `Arc<dyn ScalarLogger>`, or a reference to one | no |
 /// | `&'static L`, `&'static dyn ScalarLogger` | no |
+/// | a reference to a `LazyLock` of any of these, such as a static one | the first time, if its initialiser does |
 /// | a closure, or `fn`, `\|tag: &str, milliseconds: f64, step: u64\|` | only if it captures |
 /// | `Arc<F>` of such a closure, or a reference to one | yes; `Arc<LogFn<F>>` does not |
 /// | `Box<dyn ScalarLogger>` | no more |
@@ -76,6 +77,8 @@ pub trait IntoLogger<Marker> {
     note = "a shared logger is an `Arc<impl ScalarLogger>`, a `&'static impl ScalarLogger`, or a closure \
             `|tag: &str, milliseconds: f64, step: u64|` that is `Clone + Send + Sync + 'static` and returns nothing or \
             a `Result<(), E>` whose error can be displayed",
+    note = "a logger for the whole program: `static BOARD: LazyLock<Arc<TensorBoardLogger>> = LazyLock::new(|| …);`, and then \
+            `log = BOARD`",
     note = "a logger of your own implements `ScalarLogger`"
 )]
 pub trait LoggerInPlace<Marker> {
@@ -89,6 +92,27 @@ impl<L: IntoLogger<Marker> + Clone, Marker> LoggerInPlace<Marker> for L {
     #[inline]
     fn to_logger(&self) -> Logger {
         self.clone().into_logger()
+    }
+}
+
+/// A static `LazyLock` is made when the first call is logged. A panic of its initialiser is one of the call.
+impl<T, F, Marker> LoggerInPlace<form::Lazy<Marker>> for LazyLock<T, F>
+where
+    T: LoggerInPlace<Marker>,
+    F: FnOnce() -> T,
+{
+    fn to_logger(&self) -> Logger {
+        T::to_logger(self)
+    }
+}
+
+impl<T, F, Marker> IntoLogger<form::LazyReference<Marker>> for &LazyLock<T, F>
+where
+    T: LoggerInPlace<Marker>,
+    F: FnOnce() -> T,
+{
+    fn into_logger(self) -> Logger {
+        self.to_logger()
     }
 }
 
@@ -134,6 +158,12 @@ mod form {
     /// A reference to an `Arc` of the form `Marker`.
     #[derive(Debug)]
     pub struct ArcReference<Marker>(std::marker::PhantomData<Marker>);
+    /// A `LazyLock` of the form `Marker`.
+    #[derive(Debug)]
+    pub struct Lazy<Marker>(std::marker::PhantomData<Marker>);
+    /// A reference to a `LazyLock` of the form `Marker`.
+    #[derive(Debug)]
+    pub struct LazyReference<Marker>(std::marker::PhantomData<Marker>);
 }
 
 /// A reference of any lifetime: the logger is another handle to what the `Arc` holds.

@@ -151,7 +151,7 @@ impl CallEdges {
 
 impl fmt::Display for CallEdges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.table(&TableOptions::new()))
+        f.write_str(&self.table(TableOptions::new()))
     }
 }
 

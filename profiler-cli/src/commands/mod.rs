@@ -10,6 +10,7 @@ mod man;
 mod merge;
 mod report;
 mod run;
+mod smi;
 #[cfg(feature = "top")]
 mod top;
 mod validate;
@@ -47,6 +48,7 @@ pub(crate) enum Command {
     Run(run::Run),
     Diff(diff::Diff),
     Merge(merge::Merge),
+    Smi(smi::Smi),
     #[cfg(feature = "top")]
     Top(top::Top),
     Completions(completions::Completions),
@@ -65,6 +67,7 @@ impl Command {
             Self::Convert(command) => command.run(),
             Self::Validate(command) => command.run(),
             Self::Merge(command) => command.run(),
+            Self::Smi(command) => command.run(),
             Self::Completions(command) => command.run(),
             Self::Man(command) => command.run(),
         }

@@ -195,8 +195,7 @@ impl Report {
             Format::Text => {
                 let options = self.options();
                 kernels.table(
-                    &self
-                        .sort
+                    self.sort
                         .map_or_else(|| options.clone(), |key| options.clone().sort_by(key)),
                 )
             }
@@ -219,7 +218,7 @@ impl Report {
 
     fn edges(&self, edges: &CallEdges) -> String {
         match self.format {
-            Format::Text => edges.table(&self.options()),
+            Format::Text => edges.table(self.options()),
             Format::Json => edges.to_json(),
             Format::Csv => edges.to_csv(),
         }

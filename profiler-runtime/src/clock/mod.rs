@@ -21,7 +21,8 @@ use profiler_host::sync::RaceCell;
 
 use self::source::Source;
 pub(crate) use self::thread_time::thread_time;
-pub(crate) use self::wall::{WallAnchor, unix_ns};
+pub(crate) use self::wall::WallAnchor;
+pub(crate) use profiler_host::process::platform::unix_ns;
 
 /// The clock of the process, calibrated once.
 pub(crate) struct Clock {

@@ -2,18 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use profiler_host::process::platform;
+use profiler_host::process::platform::{self, unix_ns};
 
 use super::clock;
-
-/// Returns the nanoseconds since the Unix epoch, negative before it. Saturates at the ends of 64 bits.
-pub(crate) fn unix_ns(time: SystemTime) -> i64 {
-    let signed = |duration: Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
-    match time.duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(since) => signed(since),
-        Err(error) => -signed(error.duration()),
-    }
-}
 
 /// The number of brackets that [`WallAnchor::narrow`] compares.
 const BRACKETS: usize = 8;

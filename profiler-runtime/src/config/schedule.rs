@@ -34,8 +34,7 @@ impl Action {
 /// # Examples
 ///
 /// ```
-/// use profiler_runtime::session::Action;
-/// use profiler_runtime::Schedule;
+/// use profiler_runtime::{Action, Schedule};
 ///
 /// let schedule = Schedule::new().wait(1).warmup(1).active(2).repeat(1);
 /// let actions: String = (0..6).map(|step| match schedule.action(step) {
@@ -113,7 +112,17 @@ impl Schedule {
         Self { repeat, ..self }
     }
 
-    /// Sets whether the first cycle has no `wait` steps.
+    /// Sets whether the first cycle has no `wait` steps, as those of `skip_first` are enough.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_runtime::{Action, Schedule};
+    ///
+    /// let schedule = Schedule::new().skip_first(2).wait(5).active(1);
+    /// assert_eq!(schedule.action(2), Action::None);
+    /// assert_eq!(schedule.skip_first_wait(true).action(2), Action::RecordAndSave);
+    /// ```
     #[must_use]
     pub const fn skip_first_wait(self, skip_first_wait: bool) -> Self {
         Self {

@@ -79,6 +79,16 @@ impl Settings {
         (settings, problems)
     }
 
+    /// Returns what made a setting: the variable if it is set, else the method of the program's builder. Messages name what
+    /// the user has written.
+    pub(crate) fn origin(&self, variable: &'static str, method: &'static str) -> &'static str {
+        if self.from_environment.contains(&variable) {
+            variable
+        } else {
+            method
+        }
+    }
+
     /// Returns warnings about variables that other settings leave without effect.
     fn without_effect(&self) -> Vec<String> {
         let reason = if !cfg!(feature = "cuda") {

@@ -160,9 +160,9 @@ pub const VARIABLES: [Variable; 24] = [
     },
     Variable {
         name: "PROFILER_SCHEDULE",
-        takes: "`wait=1,warmup=1,active=3,repeat=2,skip_first=0`, any of them",
+        takes: "`wait=1,warmup=1,active=3,repeat=2,skip_first=0,skip_first_wait=0`, any of them",
         default: "one window from start to end",
-        meaning: "The steps that PROFILER_TRACE records, counted as in `torch.profiler.schedule`. A step is a call of `step()`, or of the name in PROFILER_STEP.",
+        meaning: "The steps that PROFILER_TRACE records, counted as in `torch.profiler.schedule`. With `skip_first_wait=1`, the first cycle has no `wait`. A step is a call of `step()`, or of the name in PROFILER_STEP.",
         names_path: false,
     },
     Variable {

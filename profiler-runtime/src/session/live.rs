@@ -439,7 +439,7 @@ impl Session {
         let never = |activity: &&Activity| enable && !self.options.has(**activity);
         if let Some(activity) = activities.iter().find(never) {
             diagnostics::warn_once(&format!(
-                "`toggle_collection` cannot turn on `Activity::{activity:?}`, which the session was started without: add \
+                "collection of `Activity::{activity:?}` cannot be turned on, since the session was started without it: add \
                  it to `ProfileBuilder::activities`"
             ));
         }
@@ -459,7 +459,7 @@ impl Session {
         drop(state);
         if !is_possible {
             diagnostics::warn_once(
-                "`toggle_collection` was called too often in one window: from then to its end all is recorded",
+                "collection was turned on and off too often in one window: from then to its end all is recorded",
             );
         }
     }
@@ -484,11 +484,12 @@ impl Session {
 /// Explains why no call of the name in `PROFILER_STEP` made a step. Returns `None` if the variable is not set, or its
 /// calls are measured.
 fn why_no_step() -> Option<String> {
-    let (step, is_allowed) = with_control(|control| {
+    let (step, is_allowed, origin) = with_control(|control| {
         let settings = &control.settings;
         let step = settings.session.step.clone()?;
         let is_allowed = settings.filter.allows(&step);
-        Some((step, is_allowed))
+        let origin = settings.origin("PROFILER_FILTER", "`Builder::filter`");
+        Some((step, is_allowed, origin))
     })?;
     let names = name::all();
     let names = || names.iter().map(|name| &*name.text);
@@ -501,7 +502,7 @@ fn why_no_step() -> Option<String> {
         None
     } else {
         Some(format!(
-            "PROFILER_STEP is `{step}`, and the filter excludes that name: let PROFILER_FILTER include it"
+            "PROFILER_STEP is `{step}`, and the filter excludes that name: let {origin} include it"
         ))
     }
 }

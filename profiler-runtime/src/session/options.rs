@@ -1,5 +1,6 @@
 //! The options of a session.
 
+use std::borrow::Borrow;
 use std::time::Duration;
 
 use crate::config::KernelRecording;
@@ -13,6 +14,13 @@ pub enum Activity {
     Cpu,
     /// GPU times of scopes, and the kernels, copies and fills inside of them, if CUPTI is used.
     Cuda,
+}
+
+/// Returns the activities of a list, which may be an array, a slice, a vector, or an iterator.
+pub(super) fn copied(
+    activities: impl IntoIterator<Item: Borrow<Activity>>,
+) -> impl Iterator<Item = Activity> {
+    activities.into_iter().map(|activity| *activity.borrow())
 }
 
 /// The options of a session.

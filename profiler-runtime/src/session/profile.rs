@@ -1,13 +1,14 @@
 //! Sessions as the program sees them.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use profiler_host::debug_with_message;
 use profiler_host::diagnostics::catch_own_panic;
 
-use super::Activity;
 use super::live::Session;
+use super::options::{Activity, copied};
 use super::trace::Trace;
 use crate::config::Action;
 
@@ -69,10 +70,37 @@ impl Profile {
     /// Turns activities off and on again, in the open window and in later ones. An activity that the session was not
     /// started with stays off. A scope records the activities that were on when it began: with the CPU off and the GPU
     /// on, only its GPU time; with both off, nothing.
-    pub fn toggle_collection(&self, enable: bool, activities: &[Activity]) {
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_runtime::{Activity, Profile, scope};
+    ///
+    /// let ((), trace) = Profile::builder().run(|profile| {
+    ///     profile.toggle_collection(false, [Activity::Cpu, Activity::Cuda]);
+    ///     let _scope = scope!("left out");
+    /// });
+    /// assert_eq!(trace?.len(), 0);
+    /// # Ok::<(), profiler_runtime::session::ProfileError>(())
+    /// ```
+    pub fn toggle_collection(
+        &self,
+        enable: bool,
+        activities: impl IntoIterator<Item: Borrow<Activity>>,
+    ) {
         if let Some(session) = &self.session {
-            session.toggle(enable, activities);
+            let activities: Vec<Activity> = copied(activities).collect();
+            session.toggle(enable, &activities);
         }
+    }
+
+    /// An alias of [`toggle_collection`](Self::toggle_collection), under the name that `torch.profiler` uses.
+    pub fn toggle_collection_dynamic(
+        &self,
+        enable: bool,
+        activities: impl IntoIterator<Item: Borrow<Activity>>,
+    ) {
+        self.toggle_collection(enable, activities);
     }
 
     /// Adds a key and a value to the traces of windows that close from now on, or replaces the value of the key.
@@ -143,9 +171,14 @@ pub enum ProfileError {
         /// How long the call waited.
         waited: Duration,
     },
+    /// The windows went to handlers.
+    #[error(
+        "the windows of the session went to its handlers: take them there, or leave out `on_trace_ready`"
+    )]
+    Delivered,
     /// There was no window.
     #[error("the schedule recorded no window: run at least as many steps as it waits and warms up")]
     NoWindow,
 }
 
-debug_with_message!(ProfileError: NoActivity, NoThread, Forked, NotReady, NoWindow);
+debug_with_message!(ProfileError: NoActivity, NoThread, Forked, NotReady, Delivered, NoWindow);

@@ -1,5 +1,6 @@
 //! Configuring and starting sessions.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use profiler_log::LogOutcome;
 
 use super::handler::Handler;
 use super::live::{Session, SessionConfig};
+use super::options::copied;
 use super::profile::{Profile, ProfileError};
 use super::trace::Trace;
 use super::{Activity, SessionOptions, at_exit};
@@ -61,12 +63,12 @@ impl Default for ProfileBuilder {
 }
 
 impl ProfileBuilder {
-    /// Sets the activities to record; both by default. Without [`Activity::Cpu`] traces and tables have no CPU times,
+    /// Sets the activities to record, as an array, a slice, a vector or an iterator; both by default. Without [`Activity::Cpu`] traces and tables have no CPU times,
     /// without [`Activity::Cuda`] no GPU times. A session that is given [`Activity::Cuda`] warns if a window has scopes
     /// and no GPU times; [`Trace::no_cuda_reason`] returns the reason.
-    pub fn activities(mut self, activities: impl IntoIterator<Item = Activity>) -> Self {
+    pub fn activities(mut self, activities: impl IntoIterator<Item: Borrow<Activity>>) -> Self {
         (self.options.cpu, self.options.cuda) = (false, false);
-        for activity in activities {
+        for activity in copied(activities) {
             self.options.set(activity, true);
         }
         self.options.expects_cuda = self.options.cuda;
@@ -273,13 +275,45 @@ impl Profile {
         }
     }
 
+    /// Ends the session, waits for its last window, at most ten seconds, and returns it: what `prof` is after the block of
+    /// `with profile(…) as prof:`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the window is not complete in time, if there was none, or if all have gone to the handlers of
+    /// [`on_trace_ready`](ProfileBuilder::on_trace_ready) before.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_runtime::{Profile, TableOptions, record_function};
+    ///
+    /// let prof = Profile::builder().start()?;
+    /// record_function!("model_inference", { (0..100).sum::<u32>() });
+    /// let trace = prof.finish()?;
+    /// println!("{}", trace.key_averages().table(TableOptions::new().row_limit(10)));
+    /// # Ok::<(), profiler_runtime::session::ProfileError>(())
+    /// ```
+    pub fn finish(self) -> Result<Arc<Trace>, ProfileError> {
+        self.keep_trace();
+        self.last_window()
+    }
+
     /// Ends the session and waits for its last window.
     fn last_window(&self) -> Result<Arc<Trace>, ProfileError> {
         self.stop();
         if !self.wait(PATIENCE) {
             return Err(ProfileError::NotReady { waited: PATIENCE });
         }
-        self.trace().ok_or(ProfileError::NoWindow)
+        let closed = self
+            .session
+            .as_ref()
+            .map_or(0, |session| session.delivery.closed());
+        self.trace().ok_or(if closed > 0 {
+            ProfileError::Delivered
+        } else {
+            ProfileError::NoWindow
+        })
     }
 }
 

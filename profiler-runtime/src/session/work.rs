@@ -50,7 +50,7 @@ impl GapReason {
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Starting => "CUPTI was starting; record a step of warm-up",
-            Self::Off => "`toggle_collection` had turned `Activity::Cuda` off",
+            Self::Off => "collection of `Activity::Cuda` was turned off",
         }
     }
 }

@@ -13,6 +13,7 @@ mod own_cost;
 mod row;
 mod timeline;
 pub(crate) mod trace;
+mod twice;
 mod window;
 
 use std::sync::Arc;
@@ -60,6 +61,7 @@ fn complete() -> Summary {
     let (mut rows, numbers): (Vec<Row>, Vec<u32>) = names
         .filter_map(|name| Some((row::of(name)?, name.id)))
         .unzip();
+    let mut notes = twice::notes(&rows, &numbers);
     let self_cpu = share_cpu(&mut rows, |_, row| busy(row));
     let self_cuda = share_cuda(&mut rows);
     history.fill(&mut rows, &numbers);
@@ -85,7 +87,7 @@ fn complete() -> Summary {
         })
         .filter(|(_, entries)| *entries > 0)
         .collect();
-    let notes = notes_of(&samples, !rows.is_empty());
+    notes.extend(notes_of(&samples, !rows.is_empty()));
     Summary {
         schema: Schema,
         environment: environment::of_process(),
@@ -148,13 +150,17 @@ fn why_nothing() -> String {
     }
     let names = name::all();
     let seen = names.len();
-    let filter = with_control(|control| control.settings.filter.clone());
+    let (filter, origin) = with_control(|control| {
+        let settings = &control.settings;
+        let origin = settings.origin("PROFILER_FILTER", "`Builder::filter`");
+        (settings.filter.clone(), origin)
+    });
     if seen > 0 && !filter.is_empty() {
         let names: Vec<&str> = names.iter().map(|name| &*name.text).collect();
         let mistakes = filter.mistakes(&names);
         let mistakes = mistakes.iter().map(|mistake| format!("; {mistake}"));
         return format!(
-            "the filter `{}` leaves nothing of the {seen} names that ran: widen PROFILER_FILTER or `Builder::filter`{}",
+            "the filter `{}` leaves nothing of the {seen} names that ran: widen {origin}{}",
             filter.text(),
             mistakes.collect::<String>()
         );
@@ -166,7 +172,8 @@ fn why_nothing() -> String {
     }
     if seen > 0 {
         return format!(
-            "the calls of all {seen} names that ran were left out, by `bypass`, by `pause` or by `set_enabled(false)`"
+            "the calls of all {seen} names that ran were left out, by {}",
+            switch::ways_to_leave_out()
         );
     }
     if let Some(reason) = losses::why_no_span() {
@@ -180,15 +187,18 @@ fn why_nothing() -> String {
 fn why_off(reason: OffReason) -> &'static str {
     match reason {
         OffReason::Pause => "a `pause` is running: call `summary` after it",
-        OffReason::Program => {
+        OffReason::Program if switch::asked_by_environment() == Some(true) => {
             "the program has called `set_enabled(false)`, which overrides PROFILER_ENABLED: remove the call, or call \
              `set_enabled(true)`"
+        }
+        OffReason::Program => {
+            "the program has called `set_enabled(false)`: remove the call, or call `set_enabled(true)`"
         }
         OffReason::Environment => {
             "PROFILER_ENABLED turns measuring off: set PROFILER_ENABLED=1, or call `set_enabled(true)`"
         }
         OffReason::Builder => {
-            "`Builder::enabled(false)` turns measuring off: set PROFILER_ENABLED=1, or call `set_enabled(true)`"
+            "`Builder::enabled(false)` turns measuring off: remove it, call `set_enabled(true)`, or set PROFILER_ENABLED=1"
         }
     }
 }

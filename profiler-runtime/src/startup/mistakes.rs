@@ -33,16 +33,11 @@ fn globs_without_effect() -> Vec<String> {
         return Vec::new();
     }
     let names: Vec<&str> = names.iter().map(|name| &*name.text).collect();
-    let (filter, is_of_environment) = with_control(|control| {
+    let (filter, origin) = with_control(|control| {
         let settings = &control.settings;
-        let is_of_environment = settings.from_environment.contains(&"PROFILER_FILTER");
-        (settings.filter.clone(), is_of_environment)
+        let origin = settings.origin("PROFILER_FILTER", "`Builder::filter`");
+        (settings.filter.clone(), origin)
     });
-    let origin = if is_of_environment {
-        "PROFILER_FILTER"
-    } else {
-        "`Builder::filter`"
-    };
     let mistakes = filter.mistakes(&names).into_iter();
     mistakes
         .map(|mistake| format!("{origin}: {mistake}"))
@@ -51,13 +46,24 @@ fn globs_without_effect() -> Vec<String> {
 
 /// Returns a warning if there is no summary that the interval could apply to.
 fn interval_without_effect() -> Option<String> {
-    let has_no_effect = with_control(|control| {
+    const INTERVAL: &str = "PROFILER_SUMMARY_INTERVAL";
+    let (interval, summary) = with_control(|control| {
         let settings = &control.settings;
-        settings.summary_interval.is_some() && settings.summary == SummaryTarget::Off
-    });
+        let has_no_effect =
+            settings.summary_interval.is_some() && settings.summary == SummaryTarget::Off;
+        has_no_effect.then(|| {
+            let interval = settings.origin(INTERVAL, "`Builder::summary_interval`");
+            let summary = match settings.origin("PROFILER_SUMMARY", "") {
+                "" if interval == INTERVAL => "PROFILER_SUMMARY is not",
+                "" => "`Builder::summary` is not",
+                _ => "PROFILER_SUMMARY is `off`",
+            };
+            (interval, summary)
+        })
+    })?;
     // With raised privileges the target may have been ignored, which has a warning of its own.
-    (has_no_effect && !privileges::are_raised()).then(|| {
-        "PROFILER_SUMMARY_INTERVAL is set and PROFILER_SUMMARY is not, so nothing was written: set it to a file".to_owned()
+    (!privileges::are_raised()).then(|| {
+        format!("{interval} is set and {summary}, so nothing was written: set it to a file")
     })
 }
 

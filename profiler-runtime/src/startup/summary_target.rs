@@ -7,6 +7,7 @@ use profiler_report::{Summary, TableOptions};
 
 use super::summary_file;
 use crate::config::SummaryTarget;
+use crate::switch::with_control;
 
 /// How long the summary waits for a reader of its output.
 const WAIT: WriteTimeout = WriteTimeout::Total(READER_TIMEOUT);
@@ -25,9 +26,12 @@ pub(super) fn write(target: &SummaryTarget, summary: Summary) {
         SummaryTarget::File(path) => summary_file::write(path, &summary, WAIT),
     };
     if let Err(error) = result {
+        let setting = with_control(|control| {
+            let settings = &control.settings;
+            settings.origin("PROFILER_SUMMARY", "`Builder::summary`")
+        });
         diagnostics::warn_once(&format!(
-            "the summary cannot be written to {target}: {error}; set PROFILER_SUMMARY to a file \
-             that can be, or to stderr"
+            "the summary cannot be written to {target}: {error}; set {setting} to a file that can be, or to stderr"
         ));
     }
 }
@@ -41,5 +45,5 @@ fn without_shown_notices(mut summary: Summary) -> Summary {
 }
 
 fn table(summary: &Summary, stream: OutputStream) -> String {
-    format!("\n{}\n", summary.table(&TableOptions::for_stream(stream)))
+    format!("\n{}\n", summary.table(TableOptions::for_stream(stream)))
 }

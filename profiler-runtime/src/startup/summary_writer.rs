@@ -46,10 +46,16 @@ pub(super) fn begin() {
     let (target, interval) = settings();
     let is_rewritten = interval.is_some() && can_be_rewritten(&target);
     if interval.is_some() && !is_rewritten && target != SummaryTarget::Off {
+        let (interval, summary) = with_control(|control| {
+            let settings = &control.settings;
+            (
+                settings.origin("PROFILER_SUMMARY_INTERVAL", "`Builder::summary_interval`"),
+                settings.origin("PROFILER_SUMMARY", "`Builder::summary`"),
+            )
+        });
         diagnostics::warn_once(&format!(
-            "PROFILER_SUMMARY_INTERVAL: the summary goes to {target}, where each one would follow the one before, so it is \
-             written at the end only; set PROFILER_SUMMARY to a file, and look at it with `profiler top FILE` (`.json`) \
-             or `watch cat FILE`"
+            "{interval}: the summary goes to {target}, where each one would follow the one before, so it is written at the end \
+             only; set {summary} to a file, and look at it with `profiler top FILE` (`.json`) or `watch cat FILE`"
         ));
     }
     // Without threads, as on WASI, there is no history.

@@ -104,6 +104,10 @@ pub(crate) struct Control {
     pub(crate) settings: Settings,
     /// `true` if the program has called [`set_enabled`].
     is_set_by_program: bool,
+    /// `true` if the program has ever turned measuring off with [`set_enabled`].
+    was_turned_off: bool,
+    /// `true` if the program has ever called [`pause`].
+    was_paused: bool,
     /// The number of [`pause`] calls that are running.
     bypasses: u32,
     generation: u32,
@@ -162,6 +166,8 @@ impl Control {
         Self {
             settings,
             is_set_by_program: false,
+            was_turned_off: false,
+            was_paused: false,
             bypasses: 0,
             generation: GENERATION,
             is_published: false,
@@ -254,6 +260,7 @@ pub(crate) fn set_enabled(enabled: bool) -> bool {
     with_control(|control| {
         control.settings.enabled = enabled;
         control.is_set_by_program = true;
+        control.was_turned_off |= !enabled;
     });
     asked_by_environment() == Some(!enabled)
 }
@@ -292,6 +299,17 @@ pub(crate) fn off_reason() -> Option<OffReason> {
     }
 }
 
+/// Returns how the program may have left calls out: `bypass`, and what else it has called.
+pub(crate) fn ways_to_leave_out() -> &'static str {
+    let called = with_control(|control| (control.was_paused, control.was_turned_off));
+    match called {
+        (false, false) => "`bypass`",
+        (true, false) => "`bypass` or by `pause`",
+        (false, true) => "`bypass` or by `set_enabled(false)`",
+        (true, true) => "`bypass`, by `pause` or by `set_enabled(false)`",
+    }
+}
+
 /// Returns what `PROFILER_ENABLED` asks for, if it is set.
 pub(crate) fn asked_by_environment() -> Option<bool> {
     let settings = ENVIRONMENT.get()?;
@@ -326,7 +344,10 @@ pub(crate) fn pause<T>(f: impl FnOnce() -> T) -> T {
             with_control(|control| control.bypasses = control.bypasses.saturating_sub(1));
         }
     }
-    with_control(|control| control.bypasses = control.bypasses.saturating_add(1));
+    with_control(|control| {
+        control.bypasses = control.bypasses.saturating_add(1);
+        control.was_paused = true;
+    });
     let _end = EndOnDrop;
     f()
 }

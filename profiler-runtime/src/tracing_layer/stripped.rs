@@ -26,7 +26,9 @@ impl<S> LayerState<S> {
 
     pub(super) fn measure_entered(&mut self) {}
 
-    pub(super) fn enter(&self, _: u64) {}
+    pub(super) fn enter(&self, _: u64) -> bool {
+        true
+    }
 
     pub(super) fn exit(&self, _: u64) {}
 

@@ -138,9 +138,9 @@ fn a_future_has_what_its_polls_took() {
 fn no_time_is_in_two_rows_where_a_scope_between_is_missing() {
     let between = |profile: &Profile| {
         let _outer = scope!("exact: outside");
-        profile.toggle_collection(false, &[Activity::Cpu]);
+        profile.toggle_collection(false, [Activity::Cpu]);
         let _middle = scope!("exact: not recorded");
-        profile.toggle_collection(true, &[Activity::Cpu]);
+        profile.toggle_collection(true, [Activity::Cpu]);
         let _inner = scope!("exact: inside");
         work(500);
     };

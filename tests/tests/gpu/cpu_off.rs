@@ -14,10 +14,10 @@ fn a_scope_without_cpu_time_keeps_its_gpu_time() {
     };
     let ((), trace) = Profile::builder().run(|profile| {
         work();
-        profile.toggle_collection(false, &[Activity::Cpu]);
+        profile.toggle_collection(false, [Activity::Cpu]);
         work();
         work();
-        profile.toggle_collection(true, &[Activity::Cpu]);
+        profile.toggle_collection(true, [Activity::Cpu]);
         work();
         stream.synchronize().expect("nothing failed");
     });

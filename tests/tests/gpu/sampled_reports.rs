@@ -79,7 +79,7 @@ fn samples_of_a_run_without_cuda_are_logged_when_it_ends() {
 
 /// The line of the device, the line of the energy, and a mark with its explanation.
 fn assert_notes(summary: &Summary) {
-    let table = summary.table(&TableOptions::new().width(200));
+    let table = summary.table(TableOptions::new().width(200));
     let line = |beginning: &str| {
         let found = table.lines().find(|line| line.starts_with(beginning));
         found.unwrap_or_else(|| panic!("no `{beginning}` in\n{table}"))

@@ -159,11 +159,11 @@ fn activities_are_turned_off_and_on_again() {
     let (_profiler, gpu, stream) = started();
     let ((), trace) = Profile::builder().run(|profile| {
         toggled(&gpu, &stream);
-        profile.toggle_collection(false, &[Activity::Cuda]);
+        profile.toggle_collection(false, [Activity::Cuda]);
         toggled(&gpu, &stream);
-        profile.toggle_collection(false, &[Activity::Cpu]);
+        profile.toggle_collection(false, [Activity::Cpu]);
         toggled(&gpu, &stream);
-        profile.toggle_collection(true, &[Activity::Cpu, Activity::Cuda]);
+        profile.toggle_collection(true, [Activity::Cpu, Activity::Cuda]);
         toggled(&gpu, &stream);
         stream.synchronize().expect("nothing failed");
     });

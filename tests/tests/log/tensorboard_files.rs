@@ -4,8 +4,8 @@ use profiler_tests::event_files;
 use std::error::Error;
 use std::fs;
 
+use profiler_runtime::TensorBoardLogger;
 use profiler_runtime::log::LogError;
-use profiler_runtime::{ScalarLogger, TensorBoardLogger};
 
 #[test]
 fn loggers_made_at_once_in_one_folder_lose_nothing() -> Result<(), Box<dyn Error>> {

@@ -9,8 +9,8 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
+use profiler_runtime::TensorBoardLogger;
 use profiler_runtime::log::LogError;
-use profiler_runtime::{ScalarLogger, TensorBoardLogger};
 
 type Outcome = Result<(), Box<dyn Error>>;
 

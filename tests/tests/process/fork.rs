@@ -6,8 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use profiler_runtime::{
-    ScalarLogger, TensorBoardLogger, flush, is_enabled, measure_execution_time, scope, set_enabled,
-    summary,
+    TensorBoardLogger, flush, is_enabled, measure_execution_time, scope, set_enabled, summary,
 };
 use profiler_tests::child;
 use profiler_tests::gpu::{Gpu, driver, on_a_thread, settle};

@@ -9,8 +9,8 @@ use std::time::Duration;
 use profiler_runtime::report::SortKey;
 use profiler_runtime::session::{ProfileError, Schedule, ScheduleError};
 use profiler_runtime::{
-    Activity, InitError, Profile, SummaryTarget, builder, flush, measure, pause, set_enabled, step,
-    summary,
+    Activity, Backend, InitError, Profile, SummaryTarget, builder, flush, measure, pause,
+    set_enabled, step, summary,
 };
 use profiler_tests::child;
 
@@ -192,6 +192,12 @@ fn an_empty_summary_says_which_setting_left_it_empty() {
                 set_enabled(false);
                 None
             }
+            Ok("filter") => Some(builder().filter("eval::*").init().expect("set up")),
+            Ok("bypass") => {
+                measure!("bypassed", bypass = true, {});
+                measure!("bypassed too", bypass = true, {});
+                return print_summary();
+            }
             Ok("pause") => {
                 pause(train);
                 return pause(print_summary);
@@ -201,37 +207,92 @@ fn an_empty_summary_says_which_setting_left_it_empty() {
         train();
         return print_summary();
     }
-    for (variable, expected) in [
+    for (variables, expected) in [
         (
-            (MODE, "builder"),
-            "`Builder::enabled(false)` turns measuring off: set PROFILER_ENABLED=1, or call `set_enabled(true)`",
+            &[(MODE, "builder")][..],
+            "`Builder::enabled(false)` turns measuring off: remove it, call `set_enabled(true)`, or set PROFILER_ENABLED=1",
         ),
         (
-            (MODE, "program"),
+            &[(MODE, "program")],
+            "the program has called `set_enabled(false)`: remove the call, or call `set_enabled(true)`",
+        ),
+        (
+            &[(MODE, "program"), ("PROFILER_ENABLED", "1")],
             "the program has called `set_enabled(false)`, which overrides PROFILER_ENABLED: remove the call, or call \
              `set_enabled(true)`",
         ),
         (
-            (MODE, "pause"),
+            &[(MODE, "filter")],
+            "the filter `eval::*` leaves nothing of the 3 names that ran: widen `Builder::filter`; `eval::*` matches none \
+             of the names that ran",
+        ),
+        (
+            &[(MODE, "bypass")],
+            "the calls of all 2 names that ran were left out, by `bypass`",
+        ),
+        (
+            &[(MODE, "pause")],
             "a `pause` is running: call `summary` after it",
         ),
         (
-            ("PROFILER_ENABLED", "0"),
+            &[("PROFILER_ENABLED", "0")],
             "PROFILER_ENABLED turns measuring off: set PROFILER_ENABLED=1, or call `set_enabled(true)`",
         ),
         (
-            ("PROFILER_FILTER", "eval::*"),
-            "the filter `eval::*` leaves nothing of the 3 names that ran: widen PROFILER_FILTER or `Builder::filter`; \
+            &[("PROFILER_FILTER", "eval::*")],
+            "the filter `eval::*` leaves nothing of the 3 names that ran: widen PROFILER_FILTER; \
              `eval::*` matches none of the names that ran",
         ),
     ] {
-        let ran = run(&[variable]);
+        let ran = run(variables);
         let line = format!("nothing was measured: {expected}");
         assert!(
             ran.stderr.lines().any(|text| text == line),
             "{}",
             ran.stderr
         );
+    }
+}
+
+#[test]
+fn what_the_program_set_is_not_called_a_variable() {
+    if let Some(folder) = child::dir() {
+        let interval = builder().summary_interval(Duration::from_secs(60));
+        let _profiler = match std::env::var(MODE).as_deref() {
+            Ok("interval") => interval.init(),
+            Ok("stream") => interval.summary(SummaryTarget::Stderr).init(),
+            Ok("backend") => {
+                let refused = builder().backend(Backend::Cuda).init();
+                eprintln!("error: {}", refused.expect_err("there is no device"));
+                return;
+            }
+            _ => {
+                let target = SummaryTarget::File(folder.join("missing/out.json"));
+                builder().summary(target).init()
+            }
+        };
+        return train();
+    }
+    for (mode, expected) in [
+        (
+            "interval",
+            "`Builder::summary_interval` is set and `Builder::summary` is not, so nothing was written: set it to a file",
+        ),
+        (
+            "stream",
+            "`Builder::summary_interval`: the summary goes to stderr, where each one would follow the one before, so it is \
+             written at the end only; set `Builder::summary` to a file,",
+        ),
+        ("file", "; set `Builder::summary` to a file that can be"),
+        (
+            "backend",
+            "error: GPU times were requested by the backend `cuda`, and cannot be measured: ",
+        ),
+    ] {
+        let ran = run(&[(MODE, mode)]);
+        assert!(ran.stderr.contains(expected), "{mode}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("PROFILER_SUMMARY"), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("PROFILER_BACKEND"), "{}", ran.stderr);
     }
 }
 
@@ -422,7 +483,7 @@ fn options_of_a_session_that_have_no_effect_are_reported() {
             .profile_memory(true)
             .start()
             .expect("started");
-        profile.toggle_collection(true, &[Activity::Cuda]);
+        profile.toggle_collection(true, [Activity::Cuda]);
         measure!("alone", {});
         profile.stop();
         assert!(profile.wait(Duration::from_secs(60)));
@@ -430,7 +491,7 @@ fn options_of_a_session_that_have_no_effect_are_reported() {
     }
     let expected = [
         "the session's `capacity` is 0, which counts as 1: set it to the number of scopes that a window holds",
-        "`toggle_collection` cannot turn on `Activity::Cuda`, which the session was started without: add it to \
+        "collection of `Activity::Cuda` cannot be turned on, since the session was started without it: add it to \
          `ProfileBuilder::activities`",
         "`profile_memory` was set, and no host memory is counted, since the program has another global allocator: write \
          `#[global_allocator] static ALLOCATOR: ProfilerAllocator = ProfilerAllocator::system();`",
@@ -516,7 +577,7 @@ fn debug_of_an_error_has_its_type_and_its_message() {
     let init: InitError = builder().tensorboard(folder).init().expect_err("no folder");
     let schedule: ScheduleError = Schedule::parse("wiat=1").expect_err("no such key");
     let profile: ProfileError = Profile::builder()
-        .activities([])
+        .activities([Activity::Cpu; 0])
         .start()
         .expect_err("no activity");
     let log = profiler_runtime::log::LogError::other("gone");

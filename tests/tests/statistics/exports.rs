@@ -23,7 +23,7 @@ proptest! {
             let _scope = scope!(&name);
         }
         let summary = summary();
-        let table = summary.table(&TableOptions::default().width(width));
+        let table = summary.table(TableOptions::default().width(width));
         prop_assert!(!table.is_empty());
         prop_assert!(!table.chars().any(|char| char.is_control() && char != '\n'), "{}", table);
         prop_assert!(!table.chars().any(is_bidirectional_control), "{:?}", table);
@@ -64,8 +64,8 @@ fn a_name_of_any_length_is_drawn() {
     }
     let summary = summary();
     let tables = [
-        summary.table(&TableOptions::default().width(usize::MAX)),
-        summary.table(&TableOptions::default().width(80)),
+        summary.table(TableOptions::default().width(usize::MAX)),
+        summary.table(TableOptions::default().width(80)),
         summary.key_averages().to_string(),
         summary.key_averages().callers().to_string(),
     ];

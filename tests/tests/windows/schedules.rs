@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use profiler_runtime::session::{Action, Event, IntoSchedule, ProfileBuilder, ProfileError};
-use profiler_runtime::{Activity, Profile, Schedule, Trace, scope, summary};
+use profiler_runtime::{Activity, Profile, ProfilerActivity, Schedule, Trace, scope, summary};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -246,7 +246,7 @@ fn scopes_are_left_out_while_their_activity_is_toggled_off() {
             (false, "off again"),
             (true, "on again"),
         ] {
-            profile.toggle_collection(on, &both);
+            profile.toggle_collection(on, both);
             drop(scope!(format!("toggled: {name}")));
         }
     });
@@ -284,11 +284,11 @@ fn a_toggled_activity_stays_so_in_later_windows() {
         assert!(profile.wait(PATIENCE));
     };
     step();
-    profile.toggle_collection(false, &[Activity::Cpu, Activity::Cuda]);
+    profile.toggle_collection(false, [Activity::Cpu, Activity::Cuda]);
     // Part of the window had them.
     step();
     step();
-    profile.toggle_collection(true, &[Activity::Cpu]);
+    profile.toggle_collection(true, [Activity::Cpu]);
     step();
     step();
     stop(&profile);
@@ -306,13 +306,42 @@ fn a_toggled_activity_stays_so_in_later_windows() {
 }
 
 #[test(measuring)]
+fn activities_are_given_as_any_list_and_by_the_names_of_torch() {
+    let slice: &[ProfilerActivity] = &[ProfilerActivity::Cpu];
+    let has_cpu_alone = |builder: ProfileBuilder| {
+        let ((), trace) = builder.run(|profile| {
+            drop(scope!("listed: on"));
+            profile.toggle_collection_dynamic(false, slice);
+            drop(scope!("listed: off"));
+            profile.toggle_collection_dynamic(true, vec![Activity::Cpu]);
+            profile.toggle_collection(false, [Activity::Cpu]);
+            drop(scope!("listed: off"));
+        });
+        let trace = trace.expect("a window");
+        let names: Vec<&str> = trace.events().map(Event::name).collect();
+        assert_eq!(names, ["listed: on"]);
+        assert!(trace.has(Activity::Cpu) && !trace.has(Activity::Cuda));
+    };
+    has_cpu_alone(Profile::builder().activities(slice));
+    has_cpu_alone(Profile::builder().activities(slice.to_vec()));
+    has_cpu_alone(Profile::builder().activities(slice.to_vec()));
+    has_cpu_alone(Profile::builder().activities([Activity::Cpu]));
+    has_cpu_alone(Profile::builder().activities([Activity::Cpu]));
+    has_cpu_alone(Profile::builder().activities(slice.iter().copied()));
+    assert_eq!(
+        Schedule::new().action(0),
+        profiler_runtime::ProfilerAction::RecordAndSave
+    );
+}
+
+#[test(measuring)]
 fn an_activity_that_was_not_asked_for_cannot_be_toggled_on() {
     let ((), trace) = Profile::builder()
         .activities([Activity::Cpu])
         .run(|profile| {
             drop(scope!("toggled: on"));
-            profile.toggle_collection(false, &[Activity::Cpu]);
-            profile.toggle_collection(true, &[Activity::Cuda]);
+            profile.toggle_collection(false, [Activity::Cpu]);
+            profile.toggle_collection(true, [Activity::Cuda]);
             drop(scope!("toggled: not asked for"));
         });
     let trace = trace.expect("a window");
@@ -323,7 +352,7 @@ fn an_activity_that_was_not_asked_for_cannot_be_toggled_on() {
 
 #[test]
 fn nothing_to_record_is_refused() {
-    let started = Profile::builder().activities([]).start();
+    let started = Profile::builder().activities([Activity::Cpu; 0]).start();
     assert!(
         matches!(started, Err(ProfileError::NoActivity)),
         "{started:?}"

@@ -6,6 +6,7 @@
 pub use self::clocks::{HAS_CLOCK, Instant, wall_time};
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub use std::env::vars_os;
+use std::time::{Duration, SystemTime};
 
 /// Clocks of the standard library.
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
@@ -60,6 +61,15 @@ mod clocks {
     /// Returns the Unix epoch.
     pub fn wall_time() -> SystemTime {
         SystemTime::UNIX_EPOCH
+    }
+}
+
+/// Returns the nanoseconds since the Unix epoch, negative before it. Saturates at the ends of 64 bits.
+pub fn unix_ns(time: SystemTime) -> i64 {
+    let signed = |duration: Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => signed(since),
+        Err(error) => -signed(error.duration()),
     }
 }
 

@@ -7,6 +7,7 @@ mod table;
 mod tally;
 mod unlinked;
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -154,8 +155,8 @@ impl KeyAverages {
     /// Columns without any value are left out: those of the GPU if there are no GPU times, memory if it was not
     /// profiled, shapes and source if rows are not grouped by them.
     #[must_use]
-    pub fn table(&self, options: &TableOptions) -> String {
-        table::render(self, options)
+    pub fn table(&self, options: impl Borrow<TableOptions>) -> String {
+        table::render(self, options.borrow())
     }
 
     /// Returns all numbers as a JSON object: times in nanoseconds, memory in bytes.
@@ -181,6 +182,6 @@ impl KeyAverages {
 
 impl fmt::Display for KeyAverages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.table(&TableOptions::for_display(f)))
+        f.write_str(&self.table(TableOptions::for_display(f)))
     }
 }

@@ -59,7 +59,7 @@ fn summary_json(summary: &Summary) -> String {
     let rows = by_self_time(summary);
     let shown = &rows[..rows.len().min(MAX_ROWS)];
     let text = summary.table(
-        &TableOptions::new()
+        TableOptions::new()
             .row_limit(Some(TEXT_ROWS))
             .note_limit(None)
             .width(usize::MAX),

@@ -32,7 +32,7 @@ pub fn write(summary: &Summary, path: &Path, timeout: WriteTimeout) -> io::Resul
         SummaryFormat::Prometheus => summary.to_prometheus(),
         // A file has no width to fit the table into.
         SummaryFormat::Table => summary.table(
-            &TableOptions::new()
+            TableOptions::new()
                 .row_limit(None)
                 .note_limit(None)
                 .width(usize::MAX),

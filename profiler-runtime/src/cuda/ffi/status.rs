@@ -62,7 +62,7 @@ impl Status {
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Off => f.write_str("GPU times are off (PROFILER_BACKEND=cpu)"),
+            Self::Off => f.write_str("GPU times are off, since the backend is `cpu`"),
             Self::NotBuilt if cfg!(target_family = "wasm") => {
                 f.write_str("WebAssembly has no CUDA")
             }
@@ -126,7 +126,7 @@ fn listed(devices: &[String]) -> String {
 ///
 /// `Debug` shows the message of `Display` too, since a `main` that returns the error prints it with `Debug`.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[error("GPU times were requested (PROFILER_BACKEND=cuda) and cannot be measured: {status}")]
+#[error("GPU times were requested by the backend `cuda`, and cannot be measured: {status}")]
 pub struct CudaError {
     /// The state of CUDA that makes GPU times impossible.
     pub status: Status,

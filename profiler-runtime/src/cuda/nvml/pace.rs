@@ -1,48 +1,19 @@
 //! How often samples are taken where calls of NVML are slow.
 //!
 //! A call that is slow holds a lock of the driver that long, and launches of the program wait for it. So samples become
-//! rarer, until the calls take a hundredth of the time. One slow call may have been interrupted: only calls that are slow
-//! twice in a row count, and the first sample without any brings the interval back.
+//! rarer, until the calls take a hundredth of the time. The first sample
+//! without slow calls brings the interval back.
 
 use std::time::Duration;
 
-use super::call::Call;
+use profiler_sensors::SlowCalls;
 
-/// A call that takes longer is slow.
-pub(super) const SLOW: Duration = Duration::from_millis(1);
-/// A call counts if it was slow so many times in a row.
-pub(super) const IN_A_ROW: u32 = 2;
 /// The part of the time that slow calls may take.
 const SHARE: u32 = 100;
 /// The longest time between samples that follows from slow calls.
 const LONGEST: Duration = Duration::from_secs(60);
 /// The longest time for which a window waits for its sample more than without slow calls.
 const LONGEST_FOR_WINDOWS: Duration = Duration::from_secs(1);
-
-/// The calls of a sample that count as slow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct SlowCalls {
-    /// What they took together.
-    pub(super) took: Duration,
-    /// The slowest one.
-    pub(super) slowest: Option<(Call, Duration)>,
-}
-
-impl SlowCalls {
-    pub(super) fn add(&mut self, call: Call, took: Duration) {
-        self.took += took;
-        if self.slowest.is_none_or(|(_, slowest)| took > slowest) {
-            self.slowest = Some((call, took));
-        }
-    }
-
-    pub(super) fn add_all(&mut self, other: Self) {
-        if let Some((call, took)) = other.slowest {
-            self.add(call, took);
-            self.took += other.took.saturating_sub(took);
-        }
-    }
-}
 
 /// The least time between samples.
 #[derive(Debug, Default)]
@@ -82,6 +53,8 @@ impl Pace {
 
 #[cfg(test)]
 mod tests {
+    use profiler_sensors::Call;
+
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);

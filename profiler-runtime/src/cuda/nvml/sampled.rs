@@ -8,12 +8,11 @@ use profiler_host::process::platform::Instant;
 use profiler_host::sync::Lock;
 use profiler_report::internal::EnergySource;
 use profiler_report::{GpuQuantity, GpuSample};
+use profiler_sensors::{EnergyReading, Note, Observer, Sampled, Sensors};
 
-use super::call::Observer;
 use super::energy::{self, Reading};
 use super::intervals::Measured;
 use super::logged::Logged;
-use super::sensors::{EnergyReading, Note, Sampled, Sensors};
 use super::store::{self, Store};
 use crate::clock::{now, unix_ns};
 

@@ -24,12 +24,13 @@ use profiler_host::process::fork;
 use profiler_host::process::platform::Instant;
 use profiler_host::sync::Lock;
 use profiler_report::internal::GpuSamples;
+use profiler_sensors::{Call, Observer, SlowCalls};
 
-use super::call::{Call, Observer};
-use super::pace::{Pace, SlowCalls};
+use super::energy;
+use super::now::ordinal_of;
+use super::pace::Pace;
 use super::sampled::SampledDevice;
 use super::store::Store;
-use super::{energy, library, sensors};
 use crate::clock::unix_ns;
 use crate::config::Backend;
 use crate::cuda::ffi::library as driver_library;
@@ -413,17 +414,14 @@ impl Sampler {
         let path = with_control(|control| control.settings.nvml_library.clone());
         let began = now_ns();
         let ended = || "sampling has ended".to_owned();
-        let table = watched(Call::Initialise, || library::open(path.as_deref()));
+        let table = watched(Call::Initialise, || profiler_sensors::open(path.as_deref()));
         let table = table
             .ok_or_else(ended)?
             .map_err(|error| error.to_string())?;
-        let devices = watched(Call::Devices, || sensors::all(&table));
+        let devices = watched(Call::Devices, || profiler_sensors::devices(&table));
         let devices = devices
             .ok_or_else(ended)?
-            .map_err(|code| format!("NVML lists no devices ({code})"))?;
-        if devices.is_empty() {
-            return Err("NVML finds no device".to_owned());
-        }
+            .map_err(|error| error.to_string())?;
         let devices = devices.into_iter().map(SampledDevice::new);
         let opened = now_ns();
         OPENED[1].store(opened.saturating_sub(began), Relaxed);
@@ -489,10 +487,8 @@ impl Sampler {
         };
         self.is_matched = true;
         for device in &mut self.devices {
-            let known = uuids
-                .iter()
-                .position(|uuid| *uuid == device.sensors.device.uuid);
-            device.sensors.device.ordinal = known.and_then(|place| u32::try_from(place).ok());
+            let device = &mut device.sensors.device;
+            device.ordinal = ordinal_of(&device.uuid, &uuids);
         }
         let is_used = |device: &SampledDevice| {
             let device = &device.sensors.device;

@@ -10,9 +10,7 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use profiler_runtime::{
-    Profile, ScalarLogger, TensorBoardLogger, measure_execution_time_context, scope,
-};
+use profiler_runtime::{Profile, TensorBoardLogger, measure_execution_time_context, scope};
 
 fn measured() {
     for number in 0..100_u64 {

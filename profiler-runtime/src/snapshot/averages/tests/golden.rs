@@ -44,7 +44,7 @@ fn drawn(tables: &[String]) -> String {
 #[test]
 fn the_table_has_torchs_columns() {
     let averages = training(SessionOptions::DEFAULT).key_averages();
-    let tables = [averages.table(&TableOptions::new().width(WIDTH))];
+    let tables = [averages.table(TableOptions::new().width(WIDTH))];
     assert_golden(
         "snapshot/averages/tests/golden/averages.txt",
         &drawn(&tables),
@@ -78,7 +78,7 @@ fn rows_are_told_apart_by_shapes_or_stacks() {
     let by = GroupBy::new().group_by_input_shape(true);
     let shapes = training(options)
         .key_averages_by(by)
-        .table(&table.clone().row_limit(3));
+        .table(table.clone().row_limit(3));
     options.profile_memory = false;
     let by = GroupBy::new().group_by_stack(2);
     let stacks = training(options).key_averages_by(by).table(&table);
@@ -95,8 +95,8 @@ fn rows_are_told_apart_by_shapes_or_stacks() {
 fn callers_and_callees_stand_beside_their_functions() {
     let averages = training(SessionOptions::DEFAULT).key_averages();
     let tables = [
-        averages.callers().table(&TableOptions::new().width(WIDTH)),
-        averages.callees().table(&TableOptions::new().width(WIDTH)),
+        averages.callers().table(TableOptions::new().width(WIDTH)),
+        averages.callees().table(TableOptions::new().width(WIDTH)),
     ];
     assert_golden(
         "snapshot/averages/tests/golden/callers.txt",

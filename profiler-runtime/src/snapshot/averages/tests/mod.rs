@@ -346,7 +346,7 @@ fn what_a_window_lacks_stands_under_the_table() {
     trace.meta.truncation.over_capacity = 12;
     trace.meta.truncation.cut_short = true;
     trace.meta.no_cuda_reason = Some("the CUDA driver found no device".to_owned());
-    let table = trace.key_averages().to_string();
+    let table = format!("{:#}", trace.key_averages());
     for line in [
         "\n12 scopes came after the window was full: raise its capacity, or record fewer steps\n",
         "\nthe session ended before the window was complete: it has fewer steps than the schedule asks for\n",

@@ -6,26 +6,19 @@ use std::path::Path;
 use profiler_cuda_sys::library::Library;
 use profiler_cuda_sys::nvml::{Code, LIBRARY_NAME, NO_ATTACH, Table};
 
-/// Why the sensors cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum NvmlError {
-    #[error(
-        "{name} cannot be loaded ({reason}): it comes with NVIDIA's driver; PROFILER_NVML_LIBRARY takes its path"
-    )]
-    NoLibrary { name: String, reason: String },
-    #[error("{name} lacks {symbol}: update NVIDIA's driver")]
-    TooOld { name: String, symbol: &'static str },
-    #[error("NVML cannot be used ({0})")]
-    Refused(Code),
-}
+use super::SensorError;
 
-/// Opens the library at `path` or the system's, and initialises it.
-pub(super) fn open(path: Option<&Path>) -> Result<Table, NvmlError> {
+/// Opens the library at `path` or the system's, and initialises it. It is never closed.
+///
+/// # Errors
+///
+/// Returns an error if the library cannot be loaded, is too old, or cannot be initialised.
+pub fn open(path: Option<&Path>) -> Result<Table, SensorError> {
     let path = path.unwrap_or(Path::new(LIBRARY_NAME));
     let name = || path.display().to_string();
     // SAFETY: runs the initialisers of the library. It is NVML by its name, or the user says so by
     // `PROFILER_NVML_LIBRARY`.
-    let library = unsafe { Library::load(path) }.map_err(|reason| NvmlError::NoLibrary {
+    let library = unsafe { Library::load(path) }.map_err(|reason| SensorError::NoLibrary {
         name: name(),
         reason,
     })?;
@@ -33,11 +26,13 @@ pub(super) fn open(path: Option<&Path>) -> Result<Table, NvmlError> {
     let library = ManuallyDrop::new(library);
     // SAFETY: as above for the library, which stays open. The table's types are those of `nvml.h`.
     let table = unsafe { Table::read(|symbol| library.symbol(symbol)) };
-    let table = table.map_err(|symbol| NvmlError::TooOld {
+    let table = table.map_err(|symbol| SensorError::TooOld {
         name: name(),
         symbol,
     })?;
-    initialise(&table).map_err(NvmlError::Refused)?;
+    initialise(&table).map_err(|code| SensorError::Refused {
+        reason: code.to_string(),
+    })?;
     Ok(table)
 }
 

@@ -2,7 +2,8 @@
 
 /// The calls that a sample makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Call {
+#[allow(missing_docs, reason = "they are named as the functions are")]
+pub enum Call {
     Utilization,
     Memory,
     PowerFields,
@@ -22,10 +23,11 @@ pub(super) enum Call {
 }
 
 /// The calls of each sample.
-pub(super) const CALLS: usize = Call::PerformanceState as usize + 1;
+pub(crate) const CALLS: usize = Call::PerformanceState as usize + 1;
 
 impl Call {
-    pub(super) const ALL: [Self; CALLS + 4] = [
+    /// All calls.
+    pub const ALL: [Self; CALLS + 4] = [
         Self::Utilization,
         Self::Memory,
         Self::PowerFields,
@@ -44,7 +46,7 @@ impl Call {
     ];
 
     /// Returns the function, and the reading that it is for.
-    pub(super) const fn names(self) -> (&'static str, &'static str) {
+    pub const fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Utilization => ("nvmlDeviceGetUtilizationRates", "utilization"),
             Self::Memory => ("nvmlDeviceGetMemoryInfo", "memory in use"),
@@ -69,10 +71,27 @@ impl Call {
 }
 
 /// Notified of each call, so that one that does not return is known by name.
-pub(super) trait Observer {
+pub trait Observer {
     /// Returns `false` if the call must not be made any more.
     fn begins(&self, call: Call) -> bool;
+    /// The call has returned.
     fn ends(&self);
     /// Returns `true` if no call must be made any more.
     fn has_ended(&self) -> bool;
+}
+
+/// Notified of calls that nothing waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unobserved;
+
+impl Observer for Unobserved {
+    fn begins(&self, _call: Call) -> bool {
+        true
+    }
+
+    fn ends(&self) {}
+
+    fn has_ended(&self) -> bool {
+        false
+    }
 }

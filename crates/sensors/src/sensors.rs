@@ -2,34 +2,38 @@
 
 use std::ffi::c_uint;
 use std::ptr;
+use std::time::SystemTime;
 
 use profiler_cuda_sys::nvml::field::{self, Reading, Value};
 use profiler_cuda_sys::nvml::{Code, Handle, MEMORY_CLOCK, SM_CLOCK, Table};
-use profiler_host::process::platform::Instant;
+use profiler_host::process::platform::{Instant, unix_ns};
 use profiler_report::{GpuDevice, GpuQuantity, GpuReadings, ThrottleReasons};
 
+use super::SensorError;
 use super::call::{CALLS, Call, Observer};
 use super::getters::{fields, memory, number, reasons, temperature, text, utilization};
-use super::pace::{IN_A_ROW, SLOW, SlowCalls};
+use super::slow_calls::{IN_A_ROW, SLOW, SlowCalls};
 
 /// A device and the state of its calls.
 #[derive(Debug)]
-pub(super) struct Sensors {
+pub struct Sensors {
     handle: Handle,
-    pub(super) device: GpuDevice,
+    /// The device.
+    pub device: GpuDevice,
     /// How often each call was slow in a row; `None` if it is not made any more.
     slow: [Option<u32>; CALLS],
     /// The calls that were slow since they were taken.
     slow_calls: SlowCalls,
     counters: [Option<Value>; 4],
-    pub(super) is_lost: bool,
+    /// `true` once the device is lost: no call is made any more.
+    pub is_lost: bool,
     /// Reasons why readings are missing, until they are taken.
-    pub(super) notes: Vec<Note>,
+    pub notes: Vec<Note>,
 }
 
 /// Why readings are missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Note {
+pub enum Note {
     /// The device is as it is.
     Known(String),
     /// The user should look at it.
@@ -38,22 +42,40 @@ pub(super) enum Note {
 
 /// The energy counter of a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct EnergyReading {
-    pub(super) millijoules: Value,
+pub struct EnergyReading {
+    /// The counter.
+    pub millijoules: Value,
     /// When the device was read, in nanoseconds since the Unix epoch; `None` if the driver does not say.
-    pub(super) unix_ns: Option<i64>,
+    pub unix_ns: Option<i64>,
 }
 
 /// The readings of one sample.
 #[derive(Debug, Default)]
-pub(super) struct Sampled {
-    pub(super) readings: GpuReadings,
-    pub(super) throttle: Option<ThrottleReasons>,
-    pub(super) energy: Option<EnergyReading>,
+pub struct Sampled {
+    /// The readings.
+    pub readings: GpuReadings,
+    /// Why the clocks are low.
+    pub throttle: Option<ThrottleReasons>,
+    /// The energy counter.
+    pub energy: Option<EnergyReading>,
 }
 
-/// Returns all devices of the system.
-pub(super) fn all(table: &Table) -> Result<Vec<Sensors>, Code> {
+/// Returns all devices of the system that can be opened.
+///
+/// # Errors
+///
+/// Returns an error if there is none.
+pub fn devices(table: &Table) -> Result<Vec<Sensors>, SensorError> {
+    let devices = open_all(table).map_err(|code| SensorError::NotListed {
+        reason: code.to_string(),
+    })?;
+    if devices.is_empty() {
+        return Err(SensorError::NoDevice);
+    }
+    Ok(devices)
+}
+
+fn open_all(table: &Table) -> Result<Vec<Sensors>, Code> {
     let mut count = 0;
     // SAFETY: writes one integer, which outlives the call.
     unsafe { (table.count)(&raw mut count) }.ok()?;
@@ -137,7 +159,7 @@ impl Sensors {
     }
 
     /// Counts the processes that compute on the device. The call takes milliseconds.
-    pub(super) fn count_processes(&mut self, table: &Table) {
+    pub fn count_processes(&mut self, table: &Table) {
         let Some(get) = table.processes.filter(|_| !self.is_lost) else {
             return;
         };
@@ -151,12 +173,25 @@ impl Sensors {
     }
 
     /// Begins anew with the counters of links: the next reading is where growth begins.
-    pub(super) fn forget_counters(&mut self) {
+    pub fn forget_counters(&mut self) {
         self.counters = [None; 4];
     }
 
+    /// Reads all sensors. Returns the middle of the calls in nanoseconds since the Unix epoch too, and how far from it a sensor
+    /// may have been read.
+    pub(crate) fn read_at_a_time(
+        &mut self,
+        table: &Table,
+        observer: &impl Observer,
+    ) -> (Sampled, i64, u64) {
+        let begun = unix_ns(SystemTime::now());
+        let sampled = self.read(table, observer);
+        let ended = unix_ns(SystemTime::now());
+        (sampled, begun.midpoint(ended), ended.abs_diff(begun) / 2)
+    }
+
     /// Reads all sensors.
-    pub(super) fn read(&mut self, table: &Table, observer: &impl Observer) -> Sampled {
+    pub fn read(&mut self, table: &Table, observer: &impl Observer) -> Sampled {
         let mut sampled = Sampled::default();
         let readings = &mut sampled.readings;
         let handle = self.handle;
@@ -273,7 +308,7 @@ impl Sensors {
     }
 
     /// Takes the calls that were slow since this was asked last.
-    pub(super) fn take_slow_calls(&mut self) -> SlowCalls {
+    pub fn take_slow_calls(&mut self) -> SlowCalls {
         std::mem::take(&mut self.slow_calls)
     }
 

@@ -8,7 +8,7 @@ use profiler_cuda_sys::nvml::{
 };
 use profiler_report::ThrottleReasons;
 
-pub(super) fn text(
+pub(crate) fn text(
     get: impl FnOnce(*mut std::ffi::c_char, c_uint) -> Code,
 ) -> Result<String, Code> {
     let mut buffer = [0_u8; TEXT_LENGTH];
@@ -19,7 +19,7 @@ pub(super) fn text(
 }
 
 /// Calls a function that returns one number.
-pub(super) fn number<F>(
+pub(crate) fn number<F>(
     get: Option<F>,
     call: impl FnOnce(F, *mut c_uint) -> Code,
 ) -> Result<Option<c_uint>, Code> {
@@ -28,7 +28,7 @@ pub(super) fn number<F>(
     Ok(Some(value))
 }
 
-pub(super) fn utilization(table: &Table, handle: Handle) -> Result<Option<Utilization>, Code> {
+pub(crate) fn utilization(table: &Table, handle: Handle) -> Result<Option<Utilization>, Code> {
     let mut used = Utilization::default();
     let get = table.utilization.ok_or(Code::NOT_SUPPORTED)?;
     // SAFETY: writes one structure, which outlives the call.
@@ -36,7 +36,7 @@ pub(super) fn utilization(table: &Table, handle: Handle) -> Result<Option<Utiliz
     Ok(Some(used))
 }
 
-pub(super) fn memory(table: &Table, handle: Handle) -> Result<Option<Memory>, Code> {
+pub(crate) fn memory(table: &Table, handle: Handle) -> Result<Option<Memory>, Code> {
     let mut memory = Memory::default();
     let get = table.memory.ok_or(Code::NOT_SUPPORTED)?;
     // SAFETY: writes one structure, which outlives the call.
@@ -44,7 +44,7 @@ pub(super) fn memory(table: &Table, handle: Handle) -> Result<Option<Memory>, Co
     Ok(Some(memory))
 }
 
-pub(super) fn temperature(table: &Table, handle: Handle) -> Result<Option<f64>, Code> {
+pub(crate) fn temperature(table: &Table, handle: Handle) -> Result<Option<f64>, Code> {
     if let Some(get) = table.temperature {
         let mut celsius = 0;
         // SAFETY: writes one integer, which outlives the call.
@@ -63,7 +63,7 @@ pub(super) fn temperature(table: &Table, handle: Handle) -> Result<Option<f64>, 
     Ok(Some(temperature.celsius.into()))
 }
 
-pub(super) fn reasons(table: &Table, handle: Handle) -> Result<Option<ThrottleReasons>, Code> {
+pub(crate) fn reasons(table: &Table, handle: Handle) -> Result<Option<ThrottleReasons>, Code> {
     let get = table.event_reasons.or(table.throttle_reasons);
     let mut bits = 0;
     // SAFETY: writes one integer, which outlives the call.
@@ -71,7 +71,7 @@ pub(super) fn reasons(table: &Table, handle: Handle) -> Result<Option<ThrottleRe
     Ok(Some(ThrottleReasons::from_bits(bits)))
 }
 
-pub(super) fn fields<const N: usize>(
+pub(crate) fn fields<const N: usize>(
     table: &Table,
     handle: Handle,
     wanted: [u32; N],
