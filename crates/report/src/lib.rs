@@ -62,6 +62,7 @@ mod gpu_work;
 mod group_by;
 mod histogram;
 mod history;
+mod idle;
 mod kernels;
 mod losses;
 mod memory;
@@ -114,6 +115,7 @@ pub use gpu_work::{
 pub use group_by::GroupBy;
 pub use histogram::{Histogram, HistogramBucket};
 pub use history::HistoryPoint;
+pub use idle::{DeviceIdle, DeviceSegment, DeviceState, GpuIdle, IdleCharge};
 pub use kernels::{
     CopyUse, FillUse, KernelRow, KernelRowKind, KernelUse, Kernels, MinMax, ScopeKernels,
 };
