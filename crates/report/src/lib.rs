@@ -83,6 +83,7 @@ mod render;
 mod restrict;
 mod row;
 mod sampled_gpu;
+mod sentence;
 mod share;
 mod sort;
 #[cfg(feature = "export")]

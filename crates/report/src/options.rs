@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::sort::{SortKey, SortKeyError};
 use super::text::fill;
+use super::text::table::Table;
 use super::text::terminal::OutputStream;
 
 /// The options of a table of a [`Summary`](super::Summary) or of [`KeyAverages`](super::KeyAverages).
