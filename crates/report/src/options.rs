@@ -3,9 +3,9 @@
 use std::fmt;
 
 use super::sort::{SortKey, SortKeyError};
-use super::text::fill;
 use super::text::table::Table;
-use super::text::terminal::OutputStream;
+use super::text::terminal::{self, OutputStream};
+use super::text::{fill, width};
 
 /// The options of a table of a [`Summary`](super::Summary) or of [`KeyAverages`](super::KeyAverages).
 ///
@@ -27,8 +27,11 @@ pub struct TableOptions {
     pub(super) row_limit: RowLimit,
     pub(super) statistics: bool,
     pub(super) width: Option<usize>,
-    /// `true` if the lines below the table are broken to the width.
+    /// `true` if the lines below the table are broken to its width.
     fills: bool,
+    note_limit: RowLimit,
+    /// What shows the notes beyond the limit.
+    all_notes: &'static str,
     pub(super) color: Color,
 }
 
@@ -47,6 +50,8 @@ impl TableOptions {
             statistics: false,
             width: None,
             fills: false,
+            note_limit: RowLimit(Some(3)),
+            all_notes: "`{:#}` or `TableOptions::note_limit` shows them",
             color: Color::Never,
         }
     }
@@ -90,19 +95,38 @@ impl TableOptions {
         }
     }
 
+    /// Sets how many notes stand below the table at most, 3 by default, the most useful first; a line says how many there
+    /// are beyond. `None` and negative numbers show all, as `{:#}` does.
+    pub fn note_limit(self, notes: impl Into<RowLimit>) -> Self {
+        Self {
+            note_limit: notes.into(),
+            ..self
+        }
+    }
+
+    /// Says what shows the notes beyond the limit, where that is not the library.
+    #[doc(hidden)]
+    pub fn all_notes_with(self, all_notes: &'static str) -> Self {
+        Self { all_notes, ..self }
+    }
+
     /// Sets whether the table has colours; by default it has none.
     pub fn color(self, color: Color) -> Self {
         Self { color, ..self }
     }
 
-    /// Returns the options of a table that is formatted: with `{:#}`, it has colours if standard output shows them.
+    /// Returns the options of a table that is formatted: with `{:#}`, it has all notes, and colours if standard output shows
+    /// them.
     pub(super) fn for_display(f: &fmt::Formatter<'_>) -> Self {
-        let color = if f.alternate() {
-            Color::Auto
-        } else {
-            Color::Never
+        let options = Self {
+            fills: OutputStream::Stdout.is_terminal(),
+            ..Self::new()
         };
-        Self::new().color(color)
+        if f.alternate() {
+            options.color(Color::Auto).note_limit(None)
+        } else {
+            options
+        }
     }
 
     /// Returns the options of the table at the end of the program, with all rows.
@@ -116,17 +140,50 @@ impl TableOptions {
         let width = stream.width();
         Self {
             fills: stream.is_terminal(),
+            all_notes: "a summary in a text file (PROFILER_SUMMARY=summary.txt) has them",
             ..Self::new().row_limit(None).width(width).color(color)
         }
     }
 
-    /// Breaks the lines below the table where they do not fit a terminal. Elsewhere they stay whole, as programs that
-    /// read them expect.
-    pub(super) fn fill(&self, lines: String) -> String {
-        match self.width {
-            Some(width) if self.fills => fill(&lines, width),
-            _ => lines,
+    /// Draws a table with the width and the colours that are set.
+    pub(super) fn draw(&self, table: Table) -> String {
+        let has_color = match self.color {
+            Color::Never => false,
+            Color::Always => true,
+            Color::Auto => OutputStream::Stdout.has_color(),
+        };
+        table.draw(self.width.unwrap_or_else(terminal::width), has_color)
+    }
+
+    /// Appends notes, at most as many as the limit, to the lines below a table.
+    pub(super) fn push_notes(&self, lines: &mut String, mut notes: Vec<String>) {
+        let hidden = self.note_limit.truncate(&mut notes);
+        let more = match hidden {
+            0 => None,
+            1 => Some("… and 1 more note".to_owned()),
+            _ => Some(format!("… and {hidden} more notes")),
+        };
+        notes.extend(more.map(|more| format!("{more}: {}", self.all_notes)));
+        for note in notes {
+            lines.push_str(&note);
+            lines.push('\n');
         }
+    }
+
+    /// Breaks the lines below a table on a terminal where they are wider than it. Elsewhere they stay whole, as programs that
+    /// read them expect.
+    pub(super) fn fill(&self, table: &str, lines: String) -> String {
+        /// Below that, notes are hard to read.
+        const NARROWEST: usize = 80;
+
+        if !self.fills {
+            return lines;
+        }
+        // A line with colours has letters that take no place; the rule below the titles has none.
+        let plain = table.lines().filter(|line| !line.contains('\x1b'));
+        let widest = plain.map(width).max().unwrap_or(0);
+        let available = self.width.unwrap_or_else(terminal::width);
+        fill(&lines, available.min(widest.max(NARROWEST)))
     }
 }
 

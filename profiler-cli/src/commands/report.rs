@@ -34,6 +34,14 @@ pub(crate) struct Report {
         allow_negative_numbers = true
     )]
     row_limit: i64,
+    /// Most notes below a table; -1 for all.
+    #[arg(
+        long,
+        value_name = "NOTES",
+        default_value_t = 3,
+        allow_negative_numbers = true
+    )]
+    note_limit: i64,
     /// Keep these rows: a number of rows, a fraction, or a regular expression for names. Applied in order.
     #[arg(long, value_name = "ROWS|FRACTION|PATTERN")]
     restrict: Vec<String>,
@@ -205,6 +213,8 @@ impl Report {
     fn options(&self) -> TableOptions {
         let options = TableOptions::new()
             .row_limit(self.row_limit)
+            .note_limit(self.note_limit)
+            .all_notes_with("`--note-limit -1` shows them")
             .statistics(self.statistics)
             .color(match self.color {
                 When::Auto => Color::Auto,

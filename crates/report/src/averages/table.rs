@@ -43,13 +43,15 @@ pub(super) fn render(averages: &KeyAverages, options: &TableOptions) -> String {
     if without > 0 {
         note(&format!("{without} calls without a GPU time"));
     }
-    for line in &averages.notes {
-        note(&printable(line));
-    }
+    let mut notes = String::new();
+    let remarks = averages.notes.iter().map(|note| printable(note));
+    options.push_notes(&mut notes, remarks.collect());
     for line in sampled_gpu::notes(&averages.gpus, &table.rows) {
-        note(&line);
+        notes.push_str(&line);
+        notes.push('\n');
     }
-    table.text
+    let notes = options.fill(&table.text, notes);
+    table.text + &notes
 }
 
 /// Returns the enclosing scopes of a row, each on a line.

@@ -6,9 +6,13 @@
 
 mod account;
 mod segments;
+mod table;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_verdict;
 mod threads;
+mod verdict;
 
 use crate::timeline::Timeline;
 

@@ -7,10 +7,10 @@ use profiler_host::diagnostics::printable;
 use super::{DeviceIdle, GpuIdle, IdleCharge};
 use crate::options::TableOptions;
 use crate::sentence::percent;
+use crate::text::Field;
 use crate::text::json::{array, lines, object, string};
 use crate::text::table::{Column, Table};
 use crate::text::units::time;
-use crate::text::Field;
 
 /// The name of the time in which no measured scope was open.
 const OUTSIDE: &str = "(outside of measured functions)";
@@ -70,7 +70,10 @@ impl DeviceIdle {
         let states = [
             ("busy", self.busy_ns),
             ("idle: the host did something else", self.host_ns),
-            ("idle: in the call that launched the next work", self.in_call_ns),
+            (
+                "idle: in the call that launched the next work",
+                self.in_call_ns,
+            ),
             ("idle: launched, and not begun", self.launched_ns),
             ("idle: before the first work", self.before_first_ns),
             ("idle: after the last work", self.after_last_ns),
@@ -80,7 +83,10 @@ impl DeviceIdle {
         let share = |ns: i64| percent(ns as f64 / window as f64);
         let table = Table {
             title: "The window",
-            labels: states.iter().map(|(label, _)| (*label).to_owned()).collect(),
+            labels: states
+                .iter()
+                .map(|(label, _)| (*label).to_owned())
+                .collect(),
             columns: vec![
                 Column::of(&states, "Time", |(_, ns)| Some(time(*ns as f64))),
                 Column::of(&states, "Share", |(_, ns)| Some(share(*ns))),
@@ -99,7 +105,7 @@ impl DeviceIdle {
     fn charges_text(&self, options: &TableOptions) -> String {
         let mut charges: Vec<&IdleCharge> = self.charges.iter().collect();
         let hidden = options.row_limit.truncate(&mut charges);
-        let charged = self.charged_ns().max(1) as f64;
+        let all = self.charged_ns().max(1) as f64;
         let working = self.working_ns().max(1) as f64;
         let rows = || charges.iter().copied();
         let bound = |charge: &IdleCharge| {
@@ -107,15 +113,19 @@ impl DeviceIdle {
             bound.is_finite().then(|| format!("{bound:.2} ×"))
         };
         let mut columns = vec![
-            Column::of(rows(), "Idle caused", |charge| Some(time(charge.idle_ns as f64))),
+            Column::of(rows(), "Idle caused", |charge| {
+                Some(time(charge.idle_ns as f64))
+            }),
             Column::of(rows(), "Share", |charge| {
-                Some(percent(charge.idle_ns as f64 / charged))
+                Some(percent(charge.idle_ns as f64 / all))
             }),
             Column::of(rows(), "In launch calls", |charge| {
                 (charge.in_call_ns > 0).then(|| time(charge.in_call_ns as f64))
             })
             .rank(1),
-            Column::of(rows(), "With callees", |charge| Some(time(charge.inclusive_ns as f64))),
+            Column::of(rows(), "With callees", |charge| {
+                Some(time(charge.inclusive_ns as f64))
+            }),
             Column::of(rows(), "Of the run", |charge| {
                 Some(percent(charge.inclusive_ns as f64 / working))
             })
@@ -158,7 +168,11 @@ impl DeviceIdle {
             Field::optional("busy_share", self.busy_share()),
             Field::raw(
                 "verdict",
-                array(self.sentences().iter().map(|sentence| string(&sentence.to_string()))),
+                array(
+                    self.sentences()
+                        .iter()
+                        .map(|sentence| string(&sentence.to_string())),
+                ),
             ),
             Field::raw("charges", charges(&self.charges)),
             Field::raw("before_first", charges(&self.before_first)),

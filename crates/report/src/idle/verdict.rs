@@ -18,6 +18,8 @@ pub(super) enum Limit<'d> {
     NotRecorded,
     /// For more than half of the window, no work had come yet.
     StartUp,
+    /// For more than half of the window, no more work came.
+    AfterLast,
     /// The device itself.
     Device,
     /// The device itself, for the most part.
@@ -40,6 +42,8 @@ impl DeviceIdle {
             Limit::NotRecorded
         } else if exceeds_half(self.before_first_ns, window) {
             Limit::StartUp
+        } else if exceeds_half(self.after_last_ns, window) {
+            Limit::AfterLast
         } else if busy >= BUSY {
             Limit::Device
         } else if busy >= MOSTLY_BUSY {
@@ -61,13 +65,21 @@ impl DeviceIdle {
     /// Returns what an amount of idle time is of that between the first work and the last.
     fn share_of_waiting(&self, ns: i64) -> f64 {
         let waiting = self.waiting_ns();
-        if waiting > 0 { ns as f64 / waiting as f64 } else { 0.0 }
+        if waiting > 0 {
+            ns as f64 / waiting as f64
+        } else {
+            0.0
+        }
     }
 
     /// Returns the most specific function in which at least half of the idle time passed. A step is no function.
     fn named(&self) -> Option<&IdleCharge> {
         let is_most = |charge: &&IdleCharge| self.share_of_waiting(charge.inclusive_ns) >= NAMED;
-        let most = self.charges.iter().filter(is_most).filter(|charge| !charge.is_step());
+        let most = self
+            .charges
+            .iter()
+            .filter(is_most)
+            .filter(|charge| !charge.is_step());
         most.min_by_key(|charge| (charge.inclusive_ns, std::cmp::Reverse(charge.idle_ns)))
     }
 
@@ -97,6 +109,13 @@ impl DeviceIdle {
                 time(self.before_first_ns as f64),
                 of_window(self.before_first_ns)
             )),
+            Limit::AfterLast => sentence.strong("Most of the window came after the last work").text(
+                &format!(
+                    " of the GPU: {}, {} of it.",
+                    time(self.after_last_ns as f64),
+                    of_window(self.after_last_ns)
+                ),
+            ),
             Limit::Device => sentence
                 .strong("The GPU limits it")
                 .text(&format!(": it was busy for {busy} of the time {between}.")),
@@ -130,14 +149,9 @@ impl DeviceIdle {
         let limit = self.limit();
         let charge = match limit {
             Limit::NotRecorded | Limit::Launched => return None,
+            _ if self.charged_ns() == 0 => return None,
             Limit::Charged(charge) => charge,
-            _ => match self.named().or_else(|| self.largest()) {
-                Some(charge) => charge,
-                None => {
-                    let none = "Nothing that the host does would make it faster.";
-                    return Some(Sentence::new().text(none));
-                }
-            },
+            _ => self.named().or_else(|| self.largest())?,
         };
         let bound = self.bound_without(charge);
         let is_in_call = exceeds_half(charge.in_call_ns, charge.inclusive_ns);
@@ -146,15 +160,13 @@ impl DeviceIdle {
             sentence.text("Without that")
         } else {
             let share = percent(self.share_of_waiting(charge.inclusive_ns));
-            let sentence = sentence.text("The host kept it waiting for the rest, ");
-            let sentence = if matches!(limit, Limit::Host) {
-                Sentence::new().text("The largest is ")
-            } else {
-                sentence
+            let idle = match limit {
+                Limit::Host => "that",
+                _ => "the idle time between its first work and its last",
             };
-            charge
-                .push_name(sentence)
-                .text(&format!(" for {share} of that: without it"))
+            charge.push_name(sentence).text(&format!(
+                " kept it waiting longest, for {share} of {idle}: without that"
+            ))
         };
         let faster = if bound.is_finite() {
             format!(", the work would be done at most {bound:.2} × as fast")

@@ -61,6 +61,7 @@ fn summary_json(summary: &Summary) -> String {
     let text = summary.table(
         &TableOptions::new()
             .row_limit(Some(TEXT_ROWS))
+            .note_limit(None)
             .width(usize::MAX),
     );
     object([

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use crate::sentence::{Sentence, percent};
 use crate::kernels::{Kernels, ScopeKernels};
+use crate::sentence::{Sentence, percent};
 use crate::text::units;
 use crate::verdict::Verdict;
 

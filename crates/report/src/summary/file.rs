@@ -31,9 +31,12 @@ pub fn write(summary: &Summary, path: &Path, timeout: WriteTimeout) -> io::Resul
         SummaryFormat::Csv => summary.to_csv(),
         SummaryFormat::Prometheus => summary.to_prometheus(),
         // A file has no width to fit the table into.
-        SummaryFormat::Table => {
-            summary.table(&TableOptions::new().row_limit(None).width(usize::MAX))
-        }
+        SummaryFormat::Table => summary.table(
+            &TableOptions::new()
+                .row_limit(None)
+                .note_limit(None)
+                .width(usize::MAX),
+        ),
         for_viewers => return write_for_viewers(summary, path, for_viewers),
     };
     new_file::write(path, text.as_bytes(), timeout)

@@ -3,44 +3,61 @@
 use profiler_host::diagnostics::printable;
 
 use super::{Row, Summary};
+use crate::options::TableOptions;
 use crate::own_cost::OwnCost;
 use crate::sampled_gpu;
 use crate::text::table::TOO_SHORT;
 
-/// Appends the notes of a summary; `rows` are those that the table shows.
-pub(super) fn push_notes(text: &mut String, summary: &Summary, rows: &[Row]) {
-    for note in of_summary(summary, rows) {
-        text.push_str(&note);
+/// Appends the lines below a table; `rows` are those that it shows.
+pub(super) fn push_notes(
+    text: &mut String,
+    summary: &Summary,
+    rows: &[Row],
+    options: &TableOptions,
+) {
+    if rows.iter().any(|row| row.too_short) {
+        text.push_str(TOO_SHORT);
+        text.push('\n');
+    }
+    options.push_notes(text, remarks(summary, rows));
+    for line in state(summary, rows) {
+        text.push_str(&line);
         text.push('\n');
     }
 }
 
-/// Returns the notes of a summary, each a line.
-fn of_summary(summary: &Summary, rows: &[Row]) -> Vec<String> {
+/// Returns what a reader of the numbers must know, the most useful first: choices that were made for the reader, what is
+/// missing, what went wrong, calls that are unusual.
+fn remarks(summary: &Summary, rows: &[Row]) -> Vec<String> {
     let mut notes: Vec<String> = summary.notes.iter().map(|note| printable(note)).collect();
-    if rows.iter().any(|row| row.too_short) {
-        notes.push(TOO_SHORT.to_owned());
-    }
-    notes.extend(calls_with_a_count(rows));
-    notes.extend(losses(summary));
-    notes.extend(slow_records(summary));
-    notes.extend(missing_streams(rows));
     notes.extend(unsaved_and_unmeasured(summary));
+    notes.extend(losses(summary));
+    notes.extend(missing_streams(rows));
+    notes.extend(slow_records(summary));
     notes.extend(summary.notices.iter().cloned());
-    notes.extend(cuda(summary));
-    notes.extend(sampled_gpu::notes(&summary.gpus, rows));
+    notes.extend(calls_with_a_count(rows));
+    notes
+}
+
+/// Returns the state of the devices, and the cost of the profiler.
+fn state(summary: &Summary, rows: &[Row]) -> Vec<String> {
+    let mut lines: Vec<String> = cuda(summary).into_iter().collect();
+    lines.extend(sampled_gpu::notes(&summary.gpus, rows));
     // A file of another program says nothing of it.
     if summary.own_cost != OwnCost::default() {
-        notes.extend(summary.own_cost.notes(rows));
+        lines.extend(summary.own_cost.notes(rows));
     }
-    notes
+    lines
 }
 
 #[cfg(feature = "export")]
 impl Summary {
     /// Returns the notes on all rows.
     pub(crate) fn note_lines(&self) -> Vec<String> {
-        of_summary(self, &self.rows)
+        let rows = &self.rows;
+        let mut lines = remarks(self, rows);
+        lines.extend(state(self, rows));
+        lines
     }
 }
 

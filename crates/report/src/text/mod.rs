@@ -14,5 +14,4 @@ pub(super) use field::{Field, nanoseconds};
 pub(super) use fill::fill;
 #[cfg(feature = "export")]
 pub(super) use shorten::last_segment;
-#[cfg(test)]
 pub(super) use shorten::width;

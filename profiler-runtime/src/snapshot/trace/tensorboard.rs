@@ -166,7 +166,7 @@ fn add_table(
     step: u64,
     end: SystemTime,
 ) -> Result<(), LogError> {
-    let table = TableOptions::new().width(WIDTH);
+    let table = TableOptions::new().width(WIDTH).note_limit(None);
     let text = code_block(&trace.key_averages().table(&table));
     board.add_text_at(TABLE, &text, step, end)
 }
