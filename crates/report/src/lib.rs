@@ -62,6 +62,7 @@ mod gpu_work;
 mod group_by;
 mod histogram;
 mod history;
+mod idle;
 mod kernels;
 mod losses;
 mod memory;
@@ -82,6 +83,7 @@ mod render;
 mod restrict;
 mod row;
 mod sampled_gpu;
+mod sentence;
 mod share;
 mod signature;
 mod sort;
@@ -115,6 +117,7 @@ pub use gpu_work::{
 pub use group_by::GroupBy;
 pub use histogram::{Histogram, HistogramBucket};
 pub use history::HistoryPoint;
+pub use idle::{DeviceIdle, DeviceSegment, DeviceState, GpuIdle, IdleCharge};
 pub use kernels::{
     CopyUse, FillUse, KernelRow, KernelRowKind, KernelUse, Kernels, MinMax, ScopeKernels,
 };

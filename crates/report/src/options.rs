@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::sort::{SortKey, SortKeyError};
+use super::text::table::Table;
 use super::text::terminal::{self, OutputStream};
 use super::text::{fill, width};
 
@@ -142,6 +143,16 @@ impl TableOptions {
             all_notes: "a summary in a text file (PROFILER_SUMMARY=summary.txt) has them",
             ..Self::new().row_limit(None).width(width).color(color)
         }
+    }
+
+    /// Draws a table with the width and the colours that are set.
+    pub(super) fn draw(&self, table: Table) -> String {
+        let has_color = match self.color {
+            Color::Never => false,
+            Color::Always => true,
+            Color::Auto => OutputStream::Stdout.has_color(),
+        };
+        table.draw(self.width.unwrap_or_else(terminal::width), has_color)
     }
 
     /// Appends notes, at most as many as the limit, to the lines below a table.

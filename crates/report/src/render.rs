@@ -2,11 +2,10 @@
 
 use std::fmt::Write;
 
-use super::options::{Color, TableOptions};
+use super::options::TableOptions;
 use super::row::Row;
 use super::sort::{SortKey, sort_or_note};
 use super::text::table::{self, Column, Table};
-use super::text::terminal::{self, OutputStream};
 
 /// A table of rows, and the rows that it shows.
 pub(super) struct Rendered {
@@ -33,12 +32,7 @@ pub(super) fn render(
         columns: columns(&rows, sorted_by),
         hottest,
     };
-    let has_color = match options.color {
-        Color::Never => false,
-        Color::Always => true,
-        Color::Auto => OutputStream::Stdout.has_color(),
-    };
-    let mut text = table.draw(options.width.unwrap_or_else(terminal::width), has_color);
+    let mut text = options.draw(table);
     if hidden > 0 {
         let _ = writeln!(text, "… and {hidden} more");
     }

@@ -4,6 +4,7 @@ mod completions;
 mod convert;
 mod destination;
 mod diff;
+mod explain;
 mod folder;
 mod html;
 mod man;
@@ -42,6 +43,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Report(report::Report),
+    Explain(explain::Explain),
     Html(html::Html),
     Convert(convert::Convert),
     Validate(validate::Validate),
@@ -60,6 +62,7 @@ impl Command {
         match self {
             Self::Diff(command) => command.run(),
             Self::Report(command) => command.run(),
+            Self::Explain(command) => command.run(),
             Self::Run(command) => command.run(),
             #[cfg(feature = "top")]
             Self::Top(command) => command.run(),

@@ -6,10 +6,10 @@ use crate::timeline::Timeline;
 
 /// The gaps of each rank, in their order. None overlaps another one.
 #[derive(Debug, Default)]
-pub(super) struct Gaps(HashMap<Option<u64>, Vec<(i64, i64)>>);
+pub(crate) struct Gaps(HashMap<Option<u64>, Vec<(i64, i64)>>);
 
 impl Gaps {
-    pub(super) fn of(timeline: &Timeline) -> Self {
+    pub(crate) fn of(timeline: &Timeline) -> Self {
         let mut gaps = Self::default();
         for gap in &timeline.kernel_gaps {
             let end = gap.start_ns.saturating_add(gap.duration_ns.max(0));
@@ -28,9 +28,14 @@ impl Gaps {
         gaps
     }
 
+    /// Returns the gaps of a rank.
+    pub(crate) fn of_rank(&self, rank: Option<u64>) -> &[(i64, i64)] {
+        self.0.get(&rank).map_or(&[][..], Vec::as_slice)
+    }
+
     /// Returns the gaps that end after a time.
     fn after(&self, rank: Option<u64>, from: i64) -> &[(i64, i64)] {
-        let of_rank = self.0.get(&rank).map_or(&[][..], Vec::as_slice);
+        let of_rank = self.of_rank(rank);
         &of_rank[of_rank.partition_point(|(_, end)| *end <= from)..]
     }
 

@@ -18,6 +18,7 @@ use super::text::json::{array, lines, object, string};
 use super::text::{Field, csv};
 use super::verdict::Verdict;
 
+pub(crate) use gaps::Gaps;
 pub(crate) use of_timeline::of_timeline;
 pub use row::{CopyUse, FillUse, KernelRow, KernelRowKind, KernelUse, MinMax};
 

@@ -7,10 +7,9 @@ use profiler_host::diagnostics::{printable, warn_once};
 use super::row::{KernelRow, KernelRowKind, KernelUse, MinMax};
 use super::{Kernels, ScopeKernels};
 use crate::gpu_work::MemoryKind;
-use crate::options::{Color, TableOptions};
+use crate::options::TableOptions;
 use crate::sort::SortKey;
 use crate::text::table::{Column, Table};
-use crate::text::terminal::{self, OutputStream};
 use crate::text::units::{bytes, percent, time};
 
 /// The name above work that no measured scope launched.
@@ -34,16 +33,10 @@ pub(super) fn render(kernels: &Kernels, options: &TableOptions) -> String {
              (PROFILER_KERNELS)\n"
         });
     } else {
-        let width = options.width.unwrap_or_else(terminal::width);
-        let has_color = match options.color {
-            Color::Never => false,
-            Color::Always => true,
-            Color::Auto => OutputStream::Stdout.has_color(),
-        };
-        text += &scopes(kernels).draw(width, has_color);
+        text += &options.draw(scopes(kernels));
         text.push('\n');
         let (table, notes) = rows(kernels, options);
-        text += &table.draw(width, has_color);
+        text += &options.draw(table);
         text += &notes;
     }
     let mut notes = String::new();

@@ -2,6 +2,7 @@
 
 use super::Page;
 use super::escape::{Name, Text};
+use super::sentence;
 use super::verdict;
 use crate::date;
 use crate::row::Row;
@@ -23,9 +24,9 @@ pub(super) fn push(html: &mut String, page: &Page<'_>, title: &str) {
     let Some(summary) = page.summary else { return };
     html.push_str("<section id=verdict aria-label=Verdict>\n");
     let [where_it_went, limit] = verdict::sentences(summary, page.kernels);
-    let _ = writeln!(html, "<p>{}</p>", where_it_went.to_html());
+    let _ = writeln!(html, "<p>{}</p>", sentence::html(&where_it_went));
     if !limit.is_empty() {
-        let _ = writeln!(html, "<p>{}</p>", limit.to_html());
+        let _ = writeln!(html, "<p>{}</p>", sentence::html(&limit));
     }
     html.push_str("</section>\n");
     html.push_str("<section id=clocks aria-label=\"Where the time went\">\n");

@@ -1,9 +1,9 @@
 //! The two sentences at the top of the page: where the time went, and what limits the program.
 
-use super::sentence::Sentence;
-use super::work::{Work, percent};
+use super::work::Work;
 use crate::kernels::Kernels;
 use crate::row::Row;
+use crate::sentence::{Sentence, percent};
 use crate::summary::Summary;
 use crate::text::units;
 use crate::verdict::Verdict;

@@ -36,7 +36,7 @@ fn summary(rows: Vec<Row>) -> Summary {
 
 #[track_caller]
 fn assert_sentences(rows: Vec<Row>, expected: [&str; 2]) {
-    let found = sentences(&summary(rows), None).map(|sentence| sentence.to_text());
+    let found = sentences(&summary(rows), None).map(|sentence| sentence.to_string());
     assert_eq!(found, expected);
 }
 
@@ -44,7 +44,7 @@ fn assert_sentences(rows: Vec<Row>, expected: [&str; 2]) {
 fn without_rows_the_reason_is_given() {
     let mut summary = summary(Vec::new());
     summary.nothing_measured = Some("the filter `x` leaves nothing".to_owned());
-    let found = sentences(&summary, None).map(|sentence| sentence.to_text());
+    let found = sentences(&summary, None).map(|sentence| sentence.to_string());
     assert_eq!(
         found,
         ["Nothing was measured: the filter `x` leaves nothing.", ""]
@@ -102,9 +102,9 @@ fn a_device_that_waits_for_launches_is_not_the_limit() {
 fn gpu_times_of_launch_bound_calls_do_not_show_a_busy_device() {
     let [_, limit] = sentences(&summary(vec![row("a", 95.0, Some((95.0, 1.0)))]), None);
     assert!(
-        limit.to_text().starts_with("It is launch-bound: 100 %"),
+        limit.to_string().starts_with("It is launch-bound: 100 %"),
         "{}",
-        limit.to_text()
+        limit.to_string()
     );
 }
 
@@ -129,7 +129,7 @@ fn functions_without_gpu_work_hold_the_device_up() {
 fn a_run_that_was_hardly_measured_has_no_verdict() {
     let [_, limit] = sentences(&summary(vec![row("a", 5.0, Some((5.0, 0.0)))]), None);
     assert_eq!(
-        limit.to_text(),
+        limit.to_string(),
         "What limits it was not measured: measured functions took 5 % of the run, and the GPU was busy for 5 %."
     );
 }
@@ -140,7 +140,7 @@ fn threads_that_do_not_run_are_waiting() {
     waiting.self_thread_time_total_ns = Some(8.0 * MS);
     let [_, limit] = sentences(&summary(vec![waiting]), None);
     assert_eq!(
-        limit.to_text(),
+        limit.to_string(),
         "Waiting limits it: for 90 % of the measured time, its threads did not run; what the GPU did is not known (the \
          driver is not loaded)."
     );
@@ -153,10 +153,10 @@ fn missing_gpu_times_make_the_verdict_uncertain() {
     let [_, limit] = sentences(&summary(vec![lossy]), None);
     assert!(
         limit
-            .to_text()
+            .to_string()
             .ends_with("; this is uncertain, since 5 of 15 GPU times are missing."),
         "{}",
-        limit.to_text()
+        limit.to_string()
     );
 }
 
@@ -185,7 +185,7 @@ fn limit_of(scopes: Vec<ScopeKernels>) -> String {
         ..Kernels::default()
     };
     let [_, limit] = sentences(&summary(rows), Some(&kernels));
-    limit.to_text()
+    limit.to_string()
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn the_device_is_busy_for_a_share_of_the_time_in_which_kernels_were_recorded() {
         };
         let [_, limit] = sentences(&summary(vec![row("forward", 40.0, None)]), Some(&kernels));
         assert_eq!(
-            limit.to_text(),
+            limit.to_string(),
             "The GPU limits it: it was busy for 75 % of the run, mostly with kernels, first of all in `forward`; 20.0 ms, in \
              which kernels were not recorded, are left out of its share."
         );
@@ -250,7 +250,7 @@ fn kernels_without_gpu_times_of_scopes_are_known_too() {
     };
     let found = sentences(&summary(vec![row("forward", 40.0, None)]), Some(&kernels));
     assert_eq!(
-        found.map(|sentence| sentence.to_text()),
+        found.map(|sentence| sentence.to_string()),
         [
             "On the CPU, `forward` takes 100 % of the measured 40.0 ms; on the GPU, `forward` launched 100 % of the work of \
              60.0 ms.",

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::sentence::Sentence;
 use crate::kernels::{Kernels, ScopeKernels};
+use crate::sentence::{Sentence, percent};
 use crate::text::units;
 use crate::verdict::Verdict;
 
@@ -112,13 +112,4 @@ fn largest<'k>(
         |one: &ScopeKernels, other: &ScopeKernels| -> Ordering { of(one).total_cmp(&of(other)) };
     let scopes = scopes.iter().copied();
     scopes.max_by(|(_, one), (_, other)| by(one, other))
-}
-
-pub(super) fn percent(fraction: f64) -> String {
-    let percent = 100.0 * fraction;
-    if percent > 0.0 && percent < 0.95 {
-        format!("{percent:.1} %")
-    } else {
-        format!("{percent:.0} %")
-    }
 }

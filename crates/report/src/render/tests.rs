@@ -1,5 +1,7 @@
 //! Tables to the character, at five widths, and properties that hold for all rows.
 
+use crate::Color;
+use crate::text::terminal;
 use std::collections::HashSet;
 
 use proptest::prelude::*;

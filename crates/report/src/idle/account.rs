@@ -1,0 +1,231 @@
+//! Adding up the states of a device.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::segments::{Work, segments};
+use super::threads::Threads;
+use super::{DeviceIdle, DeviceSegment, DeviceState, GpuIdle, IdleCharge};
+use crate::call_tree;
+use crate::gpu_work::GpuWorkKind;
+use crate::kernels::Gaps;
+use crate::timeline::{SliceKind, Timeline, Track};
+use crate::walk::{NONE, Visit, Walk};
+
+/// From this length on, a time in which work was launched and did not begin is not explained by the launch.
+const UNEXPLAINED_NS: i64 = 10_000;
+
+/// A device of one process.
+type DeviceKey = (Option<u64>, u64, Option<u32>);
+
+fn device_key(track: &Track) -> DeviceKey {
+    (track.rank, track.process, track.device)
+}
+
+pub(super) fn of_timeline(timeline: &Timeline) -> GpuIdle {
+    let mut works: BTreeMap<DeviceKey, (&Track, Vec<Work<'_>>)> = BTreeMap::new();
+    for slice in &timeline.slices {
+        let work = slice.work.and_then(|work| timeline.work.get(work as usize));
+        let is_wait = work.is_some_and(|work| matches!(work.kind, GpuWorkKind::Synchronization(_)));
+        let Some(track) = timeline.tracks.get(slice.track as usize) else {
+            continue;
+        };
+        if slice.kind != SliceKind::GpuWork || is_wait || slice.duration_ns <= 0 {
+            continue;
+        }
+        let of_device = works.entry(device_key(track));
+        let (_, works) = of_device.or_insert_with(|| (track, Vec::new()));
+        works.push(Work {
+            start: slice.start_ns,
+            end: slice.start_ns.saturating_add(slice.duration_ns),
+            launch: slice
+                .launch
+                .and_then(|launch| timeline.launches.get(launch as usize)),
+        });
+    }
+    if works.is_empty() {
+        return GpuIdle::default();
+    }
+    let callers = call_tree::callers(timeline);
+    let threads = Threads::of(timeline, &callers);
+    let gaps = Gaps::of(timeline);
+    // Times of some files begin before zero.
+    let all = || works.values().flat_map(|(_, works)| works);
+    let begin = all().map(|work| work.start).min().unwrap_or(0).min(0);
+    let end = all().map(|work| work.end).max().unwrap_or(0);
+    let window = (begin, end.max(timeline.duration_ns));
+    let charged = Charged::of(timeline, callers);
+    let devices = works.into_values().map(|(track, works)| {
+        let segments = segments(works, window, gaps.of_rank(track.rank), &threads);
+        DeviceIdle {
+            rank: track.rank,
+            device: track.device,
+            device_name: track.device_name.clone(),
+            ..account(segments, &charged)
+        }
+    });
+    GpuIdle {
+        devices: devices.collect(),
+    }
+}
+
+fn account(segments: Vec<DeviceSegment>, charged: &Charged<'_>) -> DeviceIdle {
+    let mut device = DeviceIdle::default();
+    for segment in &segments {
+        let length = segment.end_ns.saturating_sub(segment.start_ns);
+        let sum = match segment.state {
+            DeviceState::Busy => &mut device.busy_ns,
+            DeviceState::NotRecorded => &mut device.not_recorded_ns,
+            DeviceState::AfterLast => &mut device.after_last_ns,
+            _ if segment.is_before_first => &mut device.before_first_ns,
+            DeviceState::Host => &mut device.host_ns,
+            DeviceState::LaunchCall => &mut device.in_call_ns,
+            DeviceState::Launched => {
+                if length >= UNEXPLAINED_NS {
+                    device.unexplained_ns = device.unexplained_ns.saturating_add(length);
+                }
+                &mut device.launched_ns
+            }
+        };
+        *sum = sum.saturating_add(length);
+    }
+    device.charges = charged.charges(segments.iter().filter(|segment| !segment.is_before_first));
+    device.before_first =
+        charged.charges(segments.iter().filter(|segment| segment.is_before_first));
+    device.segments = segments;
+    device
+}
+
+/// What is needed to charge times to functions: the forest of calls, and their names.
+struct Charged<'t> {
+    timeline: &'t Timeline,
+    callers: Vec<u32>,
+    /// For each slice, the number of its name's text.
+    texts: Vec<u32>,
+    names: Vec<(&'t str, &'t str)>,
+}
+
+/// The times of a function, and how many of its calls the walk is in.
+#[derive(Clone, Default)]
+struct Tally {
+    own: i64,
+    in_call: i64,
+    inclusive: i64,
+    open: u32,
+}
+
+impl<'t> Charged<'t> {
+    fn of(timeline: &'t Timeline, callers: Vec<u32>) -> Self {
+        let mut names = Vec::new();
+        let mut numbers = HashMap::new();
+        let mut number_of = |name: u32| {
+            let name = timeline.names.get(name as usize);
+            let (text, location) =
+                name.map_or(("(unknown)", ""), |name| (&*name.text, &*name.location));
+            *numbers.entry(text).or_insert_with(|| {
+                names.push((text, location));
+                u32::try_from(names.len() - 1).unwrap_or(NONE)
+            })
+        };
+        let texts = timeline.slices.iter().map(|slice| number_of(slice.name));
+        Self {
+            texts: texts.collect(),
+            timeline,
+            callers,
+            names,
+        }
+    }
+
+    /// Adds up the idle times of segments by function.
+    fn charges<'s>(&self, segments: impl Iterator<Item = &'s DeviceSegment>) -> Vec<IdleCharge> {
+        let mut outside = Tally::default();
+        // The idle time of each call itself: all of it, and in launch calls.
+        let mut own: HashMap<u32, (i64, i64)> = HashMap::new();
+        for segment in segments {
+            let in_call = match segment.state {
+                DeviceState::Host => false,
+                DeviceState::LaunchCall => true,
+                _ => continue,
+            };
+            let length = segment.end_ns.saturating_sub(segment.start_ns);
+            let (all, in_calls) = match segment.call {
+                Some(call) => {
+                    let (all, in_calls) = own.entry(call).or_default();
+                    (all, in_calls)
+                }
+                None => (&mut outside.own, &mut outside.in_call),
+            };
+            *all = all.saturating_add(length);
+            if in_call {
+                *in_calls = in_calls.saturating_add(length);
+            }
+        }
+        outside.inclusive = outside.own;
+        let tallies = self.by_name(&own);
+        let mut charges: Vec<IdleCharge> = tallies
+            .into_iter()
+            .map(|(text, tally)| {
+                let (name, location) = self.names.get(text as usize).copied().unwrap_or_default();
+                charge(Some(name), location, &tally)
+            })
+            .collect();
+        if outside.own > 0 {
+            charges.push(charge(None, "", &outside));
+        }
+        charges.sort_by(|one, other| {
+            let longest = (other.inclusive_ns, other.idle_ns).cmp(&(one.inclusive_ns, one.idle_ns));
+            longest.then_with(|| one.name.cmp(&other.name))
+        });
+        charges
+    }
+
+    /// Adds the times of calls to those of their functions, and of the functions around them.
+    fn by_name(&self, own: &HashMap<u32, (i64, i64)>) -> HashMap<u32, Tally> {
+        let mut tallies: HashMap<u32, Tally> = HashMap::new();
+        // Only calls with a charge below them matter.
+        let mut is_charged = vec![false; self.timeline.slices.len()];
+        for call in own.keys() {
+            let mut call = *call;
+            while let Some(known @ false) = is_charged.get_mut(call as usize) {
+                *known = true;
+                call = self.callers.get(call as usize).copied().unwrap_or(NONE);
+            }
+        }
+        // The sums of the calls that the walk is in.
+        let mut sums: Vec<i64> = Vec::new();
+        for visit in Walk::new(&self.callers, |index| is_charged[index]) {
+            match visit {
+                Visit::Enter(index) => {
+                    sums.push(0);
+                    tallies.entry(self.texts[index]).or_default().open += 1;
+                }
+                Visit::Leave(index) => {
+                    let call = u32::try_from(index).unwrap_or(NONE);
+                    let (all, in_calls) = own.get(&call).copied().unwrap_or_default();
+                    let sum = sums.pop().unwrap_or_default().saturating_add(all);
+                    if let Some(around) = sums.last_mut() {
+                        *around = around.saturating_add(sum);
+                    }
+                    let tally = tallies.entry(self.texts[index]).or_default();
+                    tally.own = tally.own.saturating_add(all);
+                    tally.in_call = tally.in_call.saturating_add(in_calls);
+                    tally.open -= 1;
+                    // A call inside of one of the same function is in the time of that.
+                    if tally.open == 0 {
+                        tally.inclusive = tally.inclusive.saturating_add(sum);
+                    }
+                }
+            }
+        }
+        tallies
+    }
+}
+
+fn charge(name: Option<&str>, location: &str, tally: &Tally) -> IdleCharge {
+    IdleCharge {
+        name: name.map(str::to_owned),
+        location: location.to_owned(),
+        idle_ns: tally.own,
+        in_call_ns: tally.in_call,
+        inclusive_ns: tally.inclusive,
+    }
+}

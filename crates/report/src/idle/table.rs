@@ -1,0 +1,198 @@
+//! The account as text and JSON.
+
+use std::fmt::{self, Write};
+
+use profiler_host::diagnostics::printable;
+
+use super::{DeviceIdle, GpuIdle, IdleCharge};
+use crate::options::TableOptions;
+use crate::sentence::percent;
+use crate::text::Field;
+use crate::text::json::{array, lines, object, string};
+use crate::text::table::{Column, Table};
+use crate::text::units::time;
+
+/// The name of the time in which no measured scope was open.
+const OUTSIDE: &str = "(outside of measured functions)";
+
+impl GpuIdle {
+    /// Returns the account as text: for each device what limits it, what it did, and the functions that kept it waiting.
+    #[must_use]
+    pub fn table(&self, options: &TableOptions) -> String {
+        if self.devices.is_empty() {
+            return "no work of a device was recorded in the window\n".to_owned();
+        }
+        let devices = self.devices.iter().map(|device| device.text(options));
+        devices.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns all numbers as a JSON object, without the single segments: times in nanoseconds, shares from 0 to 1.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let devices = self.devices.iter().map(DeviceIdle::json);
+        object([Field::raw("devices", lines(devices))]) + "\n"
+    }
+}
+
+impl fmt::Display for GpuIdle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.table(&TableOptions::for_display(f)))
+    }
+}
+
+impl DeviceIdle {
+    /// Returns what limits the device, in two sentences.
+    #[must_use]
+    pub fn verdict(&self) -> String {
+        let sentences = self.sentences();
+        let sentences: Vec<String> = sentences.iter().map(ToString::to_string).collect();
+        sentences.join(" ")
+    }
+
+    /// Returns the device as people name it: `GPU 0 (NVIDIA H100)`.
+    fn title(&self) -> String {
+        let mut title = match self.device {
+            Some(ordinal) => format!("GPU {ordinal}"),
+            None => "GPU".to_owned(),
+        };
+        if let Some(rank) = self.rank {
+            let _ = write!(title, " of rank {rank}");
+        }
+        if !self.device_name.is_empty() {
+            let _ = write!(title, " ({})", printable(&self.device_name));
+        }
+        title
+    }
+
+    fn text(&self, options: &TableOptions) -> String {
+        let mut text = format!("{}: {}\n", self.title(), self.verdict());
+        let window = self.window_ns();
+        let states = [
+            ("busy", self.busy_ns),
+            ("idle: the host did something else", self.host_ns),
+            (
+                "idle: in the call that launched the next work",
+                self.in_call_ns,
+            ),
+            ("idle: launched, and not begun", self.launched_ns),
+            ("idle: before the first work", self.before_first_ns),
+            ("idle: after the last work", self.after_last_ns),
+            ("not recorded", self.not_recorded_ns),
+        ];
+        let states: Vec<_> = states.into_iter().filter(|(_, ns)| *ns > 0).collect();
+        let share = |ns: i64| percent(ns as f64 / window as f64);
+        let table = Table {
+            title: "The window",
+            labels: states
+                .iter()
+                .map(|(label, _)| (*label).to_owned())
+                .collect(),
+            columns: vec![
+                Column::of(&states, "Time", |(_, ns)| Some(time(*ns as f64))),
+                Column::of(&states, "Share", |(_, ns)| Some(share(*ns))),
+            ],
+            hottest: None,
+        };
+        text.push('\n');
+        text += &options.draw(table);
+        if !self.charges.is_empty() {
+            text.push('\n');
+            text += &self.charges_text(options);
+        }
+        text
+    }
+
+    fn charges_text(&self, options: &TableOptions) -> String {
+        let mut charges: Vec<&IdleCharge> = self.charges.iter().collect();
+        let hidden = options.row_limit.truncate(&mut charges);
+        let all = self.charged_ns().max(1) as f64;
+        let working = self.working_ns().max(1) as f64;
+        let rows = || charges.iter().copied();
+        let bound = |charge: &IdleCharge| {
+            let bound = self.bound_without(charge);
+            bound.is_finite().then(|| format!("{bound:.2} ×"))
+        };
+        let mut columns = vec![
+            Column::of(rows(), "Idle caused", |charge| {
+                Some(time(charge.idle_ns as f64))
+            }),
+            Column::of(rows(), "Share", |charge| {
+                Some(percent(charge.idle_ns as f64 / all))
+            }),
+            Column::of(rows(), "In launch calls", |charge| {
+                (charge.in_call_ns > 0).then(|| time(charge.in_call_ns as f64))
+            })
+            .rank(1),
+            Column::of(rows(), "With callees", |charge| {
+                Some(time(charge.inclusive_ns as f64))
+            }),
+            Column::of(rows(), "Of the run", |charge| {
+                Some(percent(charge.inclusive_ns as f64 / working))
+            })
+            .rank(2),
+            Column::of(rows(), "Without it, at most", bound),
+        ];
+        if charges.iter().any(|charge| !charge.location.is_empty()) {
+            let locations = charges.iter().map(|charge| printable(&charge.location));
+            columns.push(Column::text("Location", locations.collect()).rank(3));
+        }
+        let table = Table {
+            title: "Kept it waiting",
+            labels: charges.iter().map(|charge| charge.label()).collect(),
+            columns,
+            hottest: Some(0),
+        };
+        let mut text = options.draw(table);
+        if hidden > 0 {
+            let _ = writeln!(text, "… and {hidden} more");
+        }
+        text
+    }
+
+    fn json(&self) -> String {
+        let charges = |charges: &[IdleCharge]| lines(charges.iter().map(IdleCharge::json));
+        object([
+            Field::optional("rank", self.rank),
+            Field::optional("device", self.device),
+            Field::text("device_name", &self.device_name),
+            Field::raw("window_ns", self.window_ns()),
+            Field::raw("busy_ns", self.busy_ns),
+            Field::raw("idle_ns", self.idle_ns()),
+            Field::raw("not_recorded_ns", self.not_recorded_ns),
+            Field::raw("host_ns", self.host_ns),
+            Field::raw("in_call_ns", self.in_call_ns),
+            Field::raw("launched_ns", self.launched_ns),
+            Field::raw("unexplained_ns", self.unexplained_ns),
+            Field::raw("before_first_ns", self.before_first_ns),
+            Field::raw("after_last_ns", self.after_last_ns),
+            Field::optional("busy_share", self.busy_share()),
+            Field::raw(
+                "verdict",
+                array(
+                    self.sentences()
+                        .iter()
+                        .map(|sentence| string(&sentence.to_string())),
+                ),
+            ),
+            Field::raw("charges", charges(&self.charges)),
+            Field::raw("before_first", charges(&self.before_first)),
+        ])
+    }
+}
+
+impl IdleCharge {
+    fn label(&self) -> String {
+        let name = self.name.as_deref();
+        name.map_or_else(|| OUTSIDE.to_owned(), printable)
+    }
+
+    fn json(&self) -> String {
+        object([
+            Field::optional_text("name", self.name.as_deref()),
+            Field::text("location", &self.location),
+            Field::raw("idle_ns", self.idle_ns),
+            Field::raw("in_call_ns", self.in_call_ns),
+            Field::raw("inclusive_ns", self.inclusive_ns),
+        ])
+    }
+}

@@ -1,0 +1,120 @@
+//! The sentences, at their thresholds.
+
+use super::{DeviceIdle, IdleCharge};
+
+fn charge(name: &str, idle_ns: i64, inclusive_ns: i64) -> IdleCharge {
+    IdleCharge {
+        name: (!name.is_empty()).then(|| name.to_owned()),
+        idle_ns,
+        inclusive_ns,
+        ..IdleCharge::default()
+    }
+}
+
+/// A device that was busy for this long of 100 µs between its first work and its last.
+fn device(busy_ns: i64, charges: &[IdleCharge]) -> DeviceIdle {
+    let host_ns = charges.iter().map(|charge| charge.idle_ns).sum();
+    DeviceIdle {
+        busy_ns,
+        host_ns,
+        launched_ns: 100_000 - busy_ns - host_ns,
+        charges: charges.to_vec(),
+        ..DeviceIdle::default()
+    }
+}
+
+#[test]
+fn from_nine_tenths_on_the_device_limits() {
+    let load = [charge("load", 10_000, 10_000)];
+    assert_eq!(
+        device(90_000, &load).verdict(),
+        "The GPU limits it: it was busy for 90 % of the time between its first work and its last. `load` kept it waiting \
+         longest, for 100 % of the idle time between its first work and its last: without that, the work would be done at \
+         most 1.11 × as fast."
+    );
+    let mostly = device(89_000, &load).verdict();
+    assert!(
+        mostly.starts_with("Mostly the GPU limits it: it was busy for 89 %"),
+        "{mostly}"
+    );
+    assert!(device(60_000, &load).verdict().starts_with("Mostly"));
+    assert_eq!(
+        device(100_000, &[]).verdict(),
+        "The GPU limits it: it was busy for 100 % of the time between its first work and its last."
+    );
+}
+
+#[test]
+fn the_most_specific_function_with_half_of_the_idle_time_is_named() {
+    let mut load = charge("load", 38_000, 48_000);
+    load.location = "src/data.rs:12".to_owned();
+    let charges = [
+        charge("ProfilerStep*", 0, 80_000),
+        charge("epoch", 32_000, 80_000),
+        load,
+        charge("decode", 10_000, 10_000),
+    ];
+    assert_eq!(
+        device(20_000, &charges).verdict(),
+        "`load` keeps the GPU waiting: it was idle for 80 % of the time between its first work and its last, 60 % of that \
+         inside of it (src/data.rs:12). Without that, the work would be done at most 1.92 × as fast."
+    );
+}
+
+#[test]
+fn where_no_function_has_half_none_dominates() {
+    let charges = [
+        charge("one", 30_000, 30_000),
+        charge("two", 25_000, 25_000),
+        charge("", 25_000, 25_000),
+    ];
+    assert_eq!(
+        device(20_000, &charges).verdict(),
+        "The host keeps the GPU waiting: it was idle for 80 % of the time between its first work and its last, and no \
+         function dominates. `one` kept it waiting longest, for 38 % of that: without that, the work would be done at most \
+         1.43 × as fast."
+    );
+    let outside = [charge("", 60_000, 60_000)];
+    let verdict = device(20_000, &outside).verdict();
+    assert!(
+        verdict.starts_with("Code outside of measured functions keeps the GPU waiting: it"),
+        "{verdict}"
+    );
+}
+
+#[test]
+fn what_the_account_does_not_know_is_said() {
+    let mut late = device(20_000, &[charge("one", 10_000, 10_000)]);
+    late.unexplained_ns = 60_000;
+    let verdict = late.verdict();
+    assert!(
+        verdict.starts_with("Launched work begins late: the GPU was idle for 80 %"),
+        "{verdict}"
+    );
+    late.not_recorded_ns = 110_000;
+    let verdict = late.verdict();
+    assert!(
+        verdict.starts_with("What limits the GPU was not recorded: work is missing for 52 %"),
+        "{verdict}"
+    );
+    let mut early = device(50_000, &[charge("one", 50_000, 50_000)]);
+    early.before_first_ns = 300_000;
+    let verdict = early.verdict();
+    assert!(
+        verdict.starts_with(
+            "Most of the window is start-up: the first work began after 300 µs, 75 % of the window. `one` kept it waiting longest"
+        ),
+        "{verdict}"
+    );
+    let mut done = device(100_000, &[]);
+    done.after_last_ns = 900_000;
+    assert_eq!(
+        done.verdict(),
+        "Most of the window came after the last work of the GPU: 900 µs, 90 % of it."
+    );
+    assert!(
+        DeviceIdle::default()
+            .verdict()
+            .starts_with("What limits the GPU was not recorded")
+    );
+}

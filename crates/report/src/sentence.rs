@@ -1,0 +1,66 @@
+//! A sentence with names in it.
+
+use std::fmt;
+
+use profiler_host::diagnostics::printable;
+
+/// A sentence whose names are set apart, so that a name is never mistaken for a word.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Sentence(pub(crate) Vec<Part>);
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Part {
+    Text(String),
+    Strong(String),
+    Name(String),
+}
+
+impl Sentence {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn text(self, text: &str) -> Self {
+        self.with(Part::Text(text.to_owned()))
+    }
+
+    /// Appends the words that matter most.
+    pub(crate) fn strong(self, text: &str) -> Self {
+        self.with(Part::Strong(text.to_owned()))
+    }
+
+    /// Appends the name of a function.
+    pub(crate) fn name(self, name: &str) -> Self {
+        self.with(Part::Name(name.to_owned()))
+    }
+
+    fn with(mut self, part: Part) -> Self {
+        self.0.push(part);
+        self
+    }
+
+    #[cfg(feature = "export")]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// As plain text, with names between backticks.
+impl fmt::Display for Sentence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|part| match part {
+            Part::Text(text) | Part::Strong(text) => f.write_str(text),
+            Part::Name(name) => write!(f, "`{}`", printable(name)),
+        })
+    }
+}
+
+/// Formats a fraction as a percentage in a sentence.
+pub(crate) fn percent(fraction: f64) -> String {
+    let percent = 100.0 * fraction;
+    if percent > 0.0 && percent < 0.95 {
+        format!("{percent:.1} %")
+    } else {
+        format!("{percent:.0} %")
+    }
+}

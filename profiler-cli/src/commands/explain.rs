@@ -1,0 +1,83 @@
+//! `profiler explain`: why a device waited.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use profiler_report::TableOptions;
+
+use super::read;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::input::{Input, Limits};
+use crate::output::Stdout;
+
+/// Says what limits each GPU of a trace, and which functions kept it waiting.
+///
+/// An idle time counts for the function that was innermost on the thread that launched the next work, until that call returned.
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// Trace of profiler-runtime or of PyTorch's profiler, with kernels.
+    file: PathBuf,
+    /// Most functions of a GPU; -1 for all.
+    #[arg(
+        long,
+        value_name = "ROWS",
+        default_value_t = 10,
+        allow_negative_numbers = true
+    )]
+    row_limit: i64,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Columns of the output.
+    #[arg(long, value_name = "COLUMNS")]
+    width: Option<usize>,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// All numbers.
+    Json,
+}
+
+impl Explain {
+    pub(crate) fn run(self) -> Result<Exit, Error> {
+        let path = self.file.display();
+        let Input::Timeline(timeline) = read(&self.file, self.limits)? else {
+            return Err(Error::Usage(format!(
+                "{path}: a summary does not say when a GPU was idle: give a trace with kernels (PROFILER_TRACE=trace.json.gz)"
+            )));
+        };
+        let idle = timeline.gpu_idle();
+        if idle.devices.is_empty() {
+            return Err(Error::Usage(format!(
+                "{path}: the trace has no kernels, copies or fills: record it where CUPTI is found (PROFILER_KERNELS=1), or \
+                 with the activity CUDA of PyTorch's profiler"
+            )));
+        }
+        let mut out = Stdout::new();
+        match self.format {
+            Format::Json => out.text(&idle.to_json())?,
+            Format::Text => {
+                let options = TableOptions::new().row_limit(self.row_limit);
+                let options = match self.width {
+                    Some(width) => options.width(width),
+                    None => options,
+                };
+                out.text(&idle.table(&options))?;
+                out.text("\n")?;
+                out.line(format_args!(
+                    "kernels by function: profiler report --kernels {path}"
+                ))?;
+                out.line(format_args!("the time line: profiler html {path}"))?;
+            }
+        }
+        out.finish()?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,94 @@
+//! `profiler explain`: why a device waited.
+
+mod support;
+
+use support::{Folder, profiler};
+
+/// A trace as PyTorch writes it, of two steps: a batch is loaded for 600 µs, and a kernel of 150 µs is launched.
+const TRACE: &str = r#"{"deviceProperties": [{"id": 0, "name": "NVIDIA H100"}], "traceEvents": [
+    {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "pid": 1, "tid": 1, "ts": 0, "dur": 850},
+    {"ph": "X", "cat": "cpu_op", "name": "load_batch", "pid": 1, "tid": 1, "ts": 10, "dur": 600},
+    {"ph": "X", "cat": "cpu_op", "name": "forward", "pid": 1, "tid": 1, "ts": 620, "dur": 30},
+    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 630, "dur": 10, "args": {"correlation": 7}},
+    {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 650, "dur": 150, "args": {"correlation": 7, "device": 0, "stream": 7}},
+    {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#2", "pid": 1, "tid": 1, "ts": 900, "dur": 850},
+    {"ph": "X", "cat": "cpu_op", "name": "load_batch", "pid": 1, "tid": 1, "ts": 910, "dur": 600},
+    {"ph": "X", "cat": "cpu_op", "name": "forward", "pid": 1, "tid": 1, "ts": 1520, "dur": 30},
+    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 1530, "dur": 10, "args": {"correlation": 8}},
+    {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1550, "dur": 150, "args": {"correlation": 8, "device": 0, "stream": 7}}
+]}"#;
+
+const EXPLAINED: &str = "\
+GPU 0 (NVIDIA H100): `load_batch` keeps the GPU waiting: it was idle for 71 % of the time between its first work and its last, 80 % of \
+that inside of it. Without that, the work would be done at most 2.33 × as fast.
+
+The window                                        Time  Share
+─────────────────────────────────────────────────────────────
+busy                                            300 µs   17 %
+idle: the host did something else               730 µs   42 %
+idle: in the call that launched the next work  10.0 µs  0.6 %
+idle: launched, and not begun                  10.0 µs  0.6 %
+idle: before the first work                     650 µs   37 %
+idle: after the last work                      50.0 µs    3 %
+
+Kept it waiting                  Idle caused  Share  In launch calls  With callees  Of the run  Without it, at most
+───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+ProfilerStep*                        70.0 µs    9 %                -        690 µs        66 %               2.92 ×
+load_batch                            600 µs   81 %                -        600 µs        57 %               2.33 ×
+(outside of measured functions)      50.0 µs    7 %                -       50.0 µs         5 %               1.05 ×
+forward                              10.0 µs    1 %                -       20.0 µs         2 %               1.02 ×
+cudaLaunchKernel                     10.0 µs    1 %          10.0 µs       10.0 µs         1 %               1.01 ×
+
+kernels by function: profiler report --kernels FILE
+the time line: profiler html FILE
+";
+
+#[test]
+fn the_function_that_kept_a_gpu_waiting_is_named_first() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.json", TRACE.as_bytes());
+    let run = profiler(&["explain", &trace, "--width", "120"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert_eq!(run.stdout.replace(&trace, "FILE"), EXPLAINED);
+    assert!(run.stdout.split_whitespace().count() < 1_500);
+}
+
+#[test]
+fn the_numbers_in_json_add_up() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.json", TRACE.as_bytes());
+    let run = profiler(&["explain", &trace, "--format", "json"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let json: serde_json::Value = serde_json::from_str(&run.stdout).expect("valid JSON");
+    let device = &json["devices"][0];
+    let ns = |key: &str| device[key].as_i64().expect("a time");
+    assert_eq!(ns("window_ns"), 1_750_000);
+    assert_eq!(
+        ns("busy_ns") + ns("idle_ns") + ns("not_recorded_ns"),
+        ns("window_ns")
+    );
+    let charges = device["charges"].as_array().expect("a list").iter();
+    let charged: i64 = charges
+        .map(|charge| charge["idle_ns"].as_i64().expect("a time"))
+        .sum();
+    assert_eq!(charged, ns("host_ns") + ns("in_call_ns"));
+}
+
+#[test]
+fn what_says_nothing_of_idle_times_is_refused_with_what_to_give() {
+    let folder = Folder::new();
+    let host = r#"{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "f", "pid": 1, "tid": 1, "ts": 0, "dur": 5}]}"#;
+    for (name, content, reason) in [
+        (
+            "summary.json",
+            r#"{"schema_version": 1, "rows": []}"#,
+            "give a trace with kernels",
+        ),
+        ("host.json", host, "no kernels, copies or fills"),
+    ] {
+        let file = folder.file(name, content.as_bytes());
+        let run = profiler(&["explain", &file]);
+        assert_eq!((run.code, run.stdout.as_str()), (3, ""), "{run:?}");
+        assert!(run.stderr.contains(reason), "{run:?}");
+    }
+}
