@@ -4,6 +4,8 @@ use std::error::Error;
 use std::ffi::{CStr, c_void};
 use std::fmt;
 use std::path::Path;
+#[cfg(unix)]
+use std::path::PathBuf;
 
 /// A library that is loaded. Dropping it closes it, after which its functions must not be called.
 #[derive(Debug)]
@@ -29,21 +31,32 @@ impl fmt::Display for OpenError {
 
 impl Error for OpenError {}
 
+/// Returns the file that the loader opens, as far as that is known: the system has other folders for bare names.
+#[cfg(unix)]
+fn file_of(path: &Path) -> Option<PathBuf> {
+    if path.components().count() > 1 {
+        return Some(path.to_owned());
+    }
+    let folders = std::env::var_os("LD_LIBRARY_PATH")?;
+    let mut files = std::env::split_paths(&folders).map(|folder| folder.join(path));
+    files.find(|file| file.exists())
+}
+
 impl Library {
     /// Loads the library at `path`. A bare name is looked for where the system's loader looks.
     ///
     /// # Errors
     ///
-    /// Returns the message of the system's loader, or says that the file at `path` is incomplete: the loader would end the
-    /// program by a signal.
+    /// Returns the message of the system's loader, or says that the file at `path`, or one of that name in `LD_LIBRARY_PATH`,
+    /// is incomplete: the loader would end the program by a signal.
     ///
     /// # Safety
     ///
     /// Runs the initialisers of the library, and its finalisers when it is closed: they must be sound to run.
     pub unsafe fn load(path: &Path) -> Result<Self, String> {
         #[cfg(unix)]
-        if path.components().count() > 1 {
-            crate::elf::check(path)?;
+        if let Some(file) = file_of(path) {
+            crate::elf::check(&file)?;
         }
         // SAFETY: as the caller promises.
         let loaded = unsafe { libloading::Library::new(path) };

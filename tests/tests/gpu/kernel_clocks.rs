@@ -123,7 +123,9 @@ fn a_clock_that_is_replaced_during_a_window_gives_no_wrong_times() {
         // Until the first kernels have been read.
         std::thread::sleep(std::time::Duration::from_millis(150));
         tell("cupti clock ticks-per-us 2400");
-        std::thread::sleep(std::time::Duration::from_millis(150));
+        while !matches!(kernel_status(), KernelStatus::UnusableClock { .. }) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
     });
     assert!(!trace.has_kernels(), "not for all of the window");
     let reason = trace.no_kernels_reason().expect("a reason");

@@ -99,14 +99,19 @@ fn after_a_library_that_refuses_to_be_subscribed_the_next_one_is_tried() {
     assert_eq!(recorded(), (1, library.display().to_string()));
 }
 
-/// A library that was cut off, and the driver's.
+/// A library that was cut off, in the environment or where the loader looks first, and the driver's.
 fn cut_off() -> OnDriver {
-    with_libraries(|library, folder| {
-        let whole = std::fs::read(library).expect("it can be read");
-        let cut = &whole[..whole.len() / 2];
-        std::fs::write(folder.join("libcupti.so.13"), cut).expect("it can be written");
-        symlink(library, folder.join("libcupti.so.12")).expect("a link");
-    })
+    let cut_off = |is_on_path: bool| {
+        with_libraries(move |library, folder| {
+            let whole = std::fs::read(library).expect("it can be read");
+            let cut = &whole[..whole.len() / 2];
+            let of_loader = library.parent().expect("a folder");
+            let place = if is_on_path { of_loader } else { folder };
+            std::fs::write(place.join("libcupti.so.13"), cut).expect("it can be written");
+            symlink(library, folder.join("libcupti.so.12")).expect("a link");
+        })
+    };
+    cut_off(false).and(cut_off(true))
 }
 
 #[test(on = cut_off())]
