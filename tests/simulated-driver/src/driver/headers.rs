@@ -59,7 +59,7 @@ fn declared(headers: &Headers) -> Vec<Item> {
         exports::declared(),
         code::declared(),
         cupti::numbers(),
-        cupti::sizes(headers),
+        cupti::records(headers),
         cupti::structures(),
         nvml::structures(),
     ]

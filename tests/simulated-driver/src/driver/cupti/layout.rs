@@ -39,32 +39,6 @@ pub(super) fn size(kind: u32, version: u32, is_11_8: bool) -> Option<usize> {
     }
 }
 
-/// Returns the sizes of the records that a release writes: those of the newest structures in its headers.
-#[cfg(test)]
-pub(crate) fn declared(headers: &header_check::Headers) -> Vec<header_check::Item> {
-    let release = headers.release();
-    let version = super::version_of(&release.to_string()).expect("a release that is simulated");
-    let is_11_8 = release == header_check::Release(11, 8);
-    let records = [
-        (kind::CONCURRENT_KERNEL, "CUpti_ActivityKernel", 8),
-        (kind::MEMCPY, "CUpti_ActivityMemcpy", 5),
-        (kind::MEMCPY2, "CUpti_ActivityMemcpyPtoP", 4),
-        (kind::MEMSET, "CUpti_ActivityMemset", 4),
-        (kind::DRIVER, "CUpti_ActivityAPI", 1),
-        (kind::SYNCHRONIZATION, "CUpti_ActivitySynchronization", 1),
-        (kind::OVERHEAD, "CUpti_ActivityOverhead", 1),
-    ];
-    let newest = records.map(|(kind, record, first)| {
-        let size = size(kind, version, is_11_8).expect("a kind that is written");
-        let all = headers.numbered(record, first);
-        let newest = all
-            .into_iter()
-            .max_by_key(|name| (name.len(), name.clone()));
-        header_check::Item::size(&newest.expect("the first, at least"), size)
-    });
-    newest.into()
-}
-
 /// A record that is being written.
 #[derive(Debug)]
 pub(super) struct Fields {

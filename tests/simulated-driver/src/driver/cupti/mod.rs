@@ -6,6 +6,8 @@
 //! that launches.
 
 mod call;
+#[cfg(test)]
+mod declared;
 mod delivery;
 mod entry;
 mod exports;
@@ -18,14 +20,14 @@ mod script;
 mod state;
 
 pub(crate) use call::{ApiCall, Origin, is_active, origin};
+#[cfg(test)]
+pub(crate) use declared::records;
 pub(crate) use exports::TABLE;
 #[cfg(test)]
 pub(crate) use exports::{declared as functions, structures};
 pub(crate) use ids::callback_of;
 #[cfg(test)]
 pub(crate) use ids::declared as numbers;
-#[cfg(test)]
-pub(crate) use layout::declared as sizes;
 pub(crate) use record::operation_ended;
 pub(crate) use script::{command, version_of};
 pub(crate) use state::{report, reset};
