@@ -57,7 +57,7 @@ pub(crate) fn render(edges: &CallEdges, width: usize) -> String {
         let other = edges.side.other(edge);
         other.map_or_else(|| "-".to_owned(), printable)
     });
-    let mut columns = vec![Column::text(other, others.collect())];
+    let mut columns = vec![Column::names(other, others.collect())];
     columns.push(
         Column::of(&edges.edges, "# of Calls", |edge| {
             Some(calls(edge.calls, edge.primitive_calls))

@@ -278,6 +278,21 @@ pub(crate) fn last_segment(path: &str) -> usize {
     segments(path).last().unwrap_or(0)
 }
 
+/// Returns the longest path, up to and with a `::`, that all names begin with and go on after; `None` for fewer than two names.
+pub(super) fn shared_path<'t>(names: &[&'t str]) -> Option<&'t str> {
+    let (first, others) = names.split_first()?;
+    let path = segments(first)
+        .map(|start| &first[..start])
+        .filter(|path| path.ends_with("::") && !path.contains(' '))
+        .take_while(|path| others.iter().all(|name| goes_on(name, path)))
+        .last();
+    path.filter(|_| others.iter().any(|other| other != first))
+}
+
+fn goes_on(name: &str, path: &str) -> bool {
+    name.len() > path.len() && name.starts_with(path)
+}
+
 /// Returns where the segments of a path start, except the first: after `::`, `/` and `.`, outside of `<…>` and `(…)`.
 fn segments(text: &str) -> impl Iterator<Item = usize> {
     let mut depth = 0_usize;
@@ -412,6 +427,26 @@ mod tests {
                 "softmax_warp_forward<…, Half, …>",
             ],
         );
+    }
+
+    #[test]
+    fn a_shared_path_ends_where_names_begin_to_differ() {
+        for (names, path) in [
+            (
+                &["app::a::f", "app::a::b::g", "app::a::f"][..],
+                Some("app::a::"),
+            ),
+            (&["app::f", "app::g<app::X>"], Some("app::")),
+            (&["app::a", "app::a::f"], Some("app::")),
+            (&["app::f", "app"], None),
+            (&["app::f", "other::f"], None),
+            (&["a.b.c", "a.b.d"], None),
+            (&["app::f", "app::f"], None),
+            (&["app::f"], None),
+            (&[], None),
+        ] {
+            assert_eq!(shared_path(names), path, "{names:?}");
+        }
     }
 
     #[cfg(feature = "terminal")]

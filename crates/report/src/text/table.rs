@@ -2,7 +2,7 @@
 
 use profiler_host::diagnostics::printable;
 
-use super::shorten::{TOO_SHORT_MARK, differ_when_cut, shorten, width};
+use super::shorten::{TOO_SHORT_MARK, differ_when_cut, shared_path, shorten, width};
 use super::style::Style;
 
 /// No table is made narrower than this.
@@ -41,6 +41,8 @@ pub(crate) struct Column {
     /// `true` for text, which is aligned to the left, shortened if needed, and may have several lines. Numbers are
     /// aligned to the right and never shortened.
     is_text: bool,
+    /// `true` for names of functions, as the labels are.
+    is_names: bool,
     /// The title of the group of columns that it belongs to, above its own.
     group: Option<&'static str>,
     /// Columns with high ranks are left out first; zero for one that always stays.
@@ -53,6 +55,7 @@ impl Column {
             title: title.into(),
             cells,
             is_text: false,
+            is_names: false,
             group: None,
             rank: 0,
         }
@@ -62,6 +65,13 @@ impl Column {
         Self {
             is_text: true,
             ..Self::numbers(title, cells)
+        }
+    }
+
+    pub(crate) fn names(title: impl Into<String>, cells: Vec<String>) -> Self {
+        Self {
+            is_names: true,
+            ..Self::text(title, cells)
         }
     }
 
@@ -104,12 +114,21 @@ const GROUP_GAP: usize = 3;
 
 impl Table {
     /// Draws the table, at most `width` columns wide, but not narrower than [`MIN_WIDTH`]. If it would be wider, columns
-    /// are left out by their ranks, and then texts are shortened.
+    /// are left out by their ranks, and then texts are shortened. Where names would be, a path that all begin with is left
+    /// out first, and a line below the table says so.
     pub(crate) fn draw(mut self, width: usize, has_color: bool) -> String {
         let width = width.max(MIN_WIDTH);
-        let label = self.least_label(width);
-        while self.least_width(label, width) > width && self.leave_one_out() {}
-        let widths = self.widths(width);
+        let whole = self.clone();
+        let mut widths = self.fit(width);
+        let mut left_out = None;
+        if self.cuts_names(&widths)
+            && let Some(path) = whole.shared_path()
+        {
+            self = whole;
+            self.leave_out(&path);
+            widths = self.fit(width);
+            left_out = Some(path);
+        }
         self.shorten(&widths);
         let style = Style { has_color };
         let mut lines = Vec::new();
@@ -131,7 +150,51 @@ impl Table {
         for row in 0..self.labels.len() {
             self.push_row(&mut lines, row, &widths, style);
         }
+        lines.extend(
+            left_out.map(|path| format!("all names begin with `{path}`, which is left out")),
+        );
         lines.join("\n") + "\n"
+    }
+
+    /// Leaves out columns until the others fit, and returns the widths.
+    fn fit(&mut self, width: usize) -> Vec<usize> {
+        let label = self.least_label(width);
+        while self.least_width(label, width) > width && self.leave_one_out() {}
+        self.widths(width)
+    }
+
+    /// Returns `true` if names are wider than their columns.
+    fn cuts_names(&self, widths: &[usize]) -> bool {
+        let columns = self.columns.iter().zip(widths.iter().skip(1));
+        let mut names = columns.filter(|(column, _)| column.is_names);
+        widths
+            .first()
+            .is_some_and(|width| self.label_width() > *width)
+            || names.any(|(column, width)| column.natural_width() > *width)
+    }
+
+    /// Returns the path that all names begin with.
+    fn shared_path(&self) -> Option<String> {
+        let cells = self.columns.iter().filter(|column| column.is_names);
+        let cells = cells.flat_map(|column| &column.cells);
+        let names = self
+            .labels
+            .iter()
+            .chain(cells)
+            .filter_map(|text| name(text));
+        shared_path(&names.collect::<Vec<&str>>()).map(str::to_owned)
+    }
+
+    /// Removes a path from all names.
+    fn leave_out(&mut self, path: &str) {
+        let cells = self.columns.iter_mut().filter(|column| column.is_names);
+        let cells = cells.flat_map(|column| &mut column.cells);
+        for text in self.labels.iter_mut().chain(cells) {
+            if let Some(name) = name(text) {
+                let start = text.len() - name.len();
+                text.replace_range(start..start + path.len(), "");
+            }
+        }
     }
 
     /// Adds the lines of a row: as many as its cell with the most lines has.
@@ -330,6 +393,13 @@ impl Table {
             }
         }
     }
+}
+
+/// Returns the name of a function in a label or a cell; `None` for what stands below one, or in its place.
+fn name(text: &str) -> Option<&str> {
+    let name = text.strip_prefix(TOO_SHORT_MARK).unwrap_or(text);
+    let is_name = !name.is_empty() && name != "-" && !name.starts_with(' ');
+    is_name.then_some(name)
 }
 
 /// Returns the columns that the widest line takes.

@@ -121,3 +121,46 @@ fn recursive_calls_show_both_counts() {
     assert_eq!(calls(150, 100), "150/100");
     assert_eq!(calls(7, 7), "7");
 }
+
+#[test]
+fn a_path_that_all_names_share_is_left_out_where_names_would_be_cut() {
+    let names = [
+        "the_application::model::encoder::attention",
+        "~ the_application::model::encoder::feed_forward",
+        "  a kernel below it",
+        "the_application::model::norm",
+    ];
+    let calls = |names: &[&str]| vec![numbers("Calls", &vec!["12345678901234567890"; names.len()])];
+    let narrow = table(&names, calls(&names)).draw(MIN_WIDTH, false);
+    let labels: Vec<&str> = narrow.lines().skip(2).collect();
+    assert!(labels[0].starts_with("encoder::attention "), "{narrow}");
+    assert!(
+        labels[1].starts_with("~ encoder::feed_forward "),
+        "{narrow}"
+    );
+    assert!(labels[2].starts_with("  a kernel below it "), "{narrow}");
+    assert!(labels[3].starts_with("norm "), "{narrow}");
+    let line = "all names begin with `the_application::model::`, which is left out";
+    assert_eq!(labels[4..], [line], "{narrow}");
+    // There is room for all, or nothing that all share.
+    let wide = table(&names, calls(&names)).draw(80, false);
+    assert!(
+        wide.contains(names[0]) && !wide.contains("left out"),
+        "{wide}"
+    );
+    let other = [names[0], "other::function_with_a_long_name::and_more_of_it"];
+    let cut = table(&other, calls(&other)).draw(MIN_WIDTH, false);
+    assert!(cut.contains('…') && !cut.contains("left out"), "{cut}");
+}
+
+#[test]
+fn cells_with_names_lose_the_path_with_the_labels() {
+    let other = "the_application::model::function_with_a_long_name".to_owned();
+    let columns = vec![Column::names("called", vec!["-".to_owned(), other])];
+    let label = "the_application::model::another_with_a_long_name";
+    let drawn = table(&[label, ""], columns).draw(80, false);
+    let rows: Vec<&str> = drawn.lines().skip(2).collect();
+    assert_eq!(rows[0], "another_with_a_long_name  -");
+    assert_eq!(rows[1].trim(), "function_with_a_long_name");
+    assert!(rows[2].contains("`the_application::model::`"), "{drawn}");
+}
