@@ -141,7 +141,6 @@ pub mod session;
 mod site;
 mod startup;
 mod stats;
-mod step;
 mod switch;
 #[cfg(feature = "tracing-layer")]
 mod tracing_layer;
@@ -153,6 +152,7 @@ pub use log::TensorBoardLogger;
 pub use log::TensorBoardRsLogger;
 pub use log::{ScalarLogger, TracingLogger};
 pub use memory::ProfilerAllocator;
+pub use profiler_log::IntoStep;
 /// # Examples
 ///
 /// ```
@@ -186,9 +186,9 @@ pub use profiler_macros::measure_execution_time;
 pub use profiler_macros::measured;
 #[doc(inline)]
 pub use profiler_report::SummaryFileError;
-pub use report::Summary;
 #[cfg(feature = "trace")]
 pub use report::tensorboard_trace_handler;
+pub use report::{GroupBy, SortKey, Summary, TableOptions};
 pub use scope::future::Measured;
 pub use scope::handle::{Entered, Handle};
 pub use session::{Activity, Profile, Trace};
@@ -203,7 +203,6 @@ pub use startup::{
     Builder, FlushReport, InitError, ProfilerGuard, builder, flush, init, is_enabled, pause,
     set_enabled, step,
 };
-pub use step::IntoStep;
 #[cfg(feature = "tracing-layer")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tracing-layer")))]
 pub use tracing_layer::ProfilerLayer;

@@ -27,6 +27,7 @@ mod into_logger;
 mod log_fn;
 mod logger;
 mod scalar;
+mod step;
 mod tensorboard;
 #[cfg(feature = "tensorboard-rs")]
 mod tensorboard_rs;
@@ -41,6 +42,7 @@ pub use into_logger::{CalledOnAnotherThread, LoggerInPlace};
 pub use log_fn::{LogFn, LogOutcome};
 pub use logger::Logger;
 pub use scalar::{CudaSpan, Scalar};
+pub use step::IntoStep;
 pub use tensorboard::TensorBoardLogger;
 pub use tracing_logger::TracingLogger;
 

@@ -1,5 +1,7 @@
 //! The call graph as a table, as `pstats` prints it.
 
+use std::borrow::Borrow;
+
 use profiler_host::diagnostics::printable;
 
 use super::callers::{CallEdge, CallEdges, EdgeTimes, Side};
@@ -27,8 +29,8 @@ impl CallEdges {
     /// println!("{}", summary().callers().table(&TableOptions::new().width(100)));
     /// ```
     #[must_use]
-    pub fn table(&self, options: &TableOptions) -> String {
-        render(self, options.width.unwrap_or_else(terminal::width))
+    pub fn table(&self, options: impl Borrow<TableOptions>) -> String {
+        render(self, options.borrow().width.unwrap_or_else(terminal::width))
     }
 }
 

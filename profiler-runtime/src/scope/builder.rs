@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use profiler_host::diagnostics;
 use profiler_host::diagnostics::user_code;
 use profiler_host::sync::ReentrancyGuard;
-use profiler_log::{CalledOnAnotherThread, IntoLogger, LogOutcome, LoggerInPlace};
+use profiler_log::{CalledOnAnotherThread, IntoLogger, IntoStep, LogOutcome, LoggerInPlace};
 
 use super::ScopeWithArgs;
 use super::handle::{AsHandle, Handle};
@@ -17,7 +17,6 @@ use crate::local::{self, NoCell};
 use crate::log_record::LogRequest;
 use crate::name;
 use crate::session::{self, ToShape};
-use crate::step::IntoStep;
 use crate::switch::SiteDecision;
 
 /// A call whose site has decided, and whose scope is not open yet.

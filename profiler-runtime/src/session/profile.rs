@@ -171,9 +171,14 @@ pub enum ProfileError {
         /// How long the call waited.
         waited: Duration,
     },
+    /// The windows went to handlers.
+    #[error(
+        "the windows of the session went to its handlers: take them there, or leave out `on_trace_ready`"
+    )]
+    Delivered,
     /// There was no window.
     #[error("the schedule recorded no window: run at least as many steps as it waits and warms up")]
     NoWindow,
 }
 
-debug_with_message!(ProfileError: NoActivity, NoThread, Forked, NotReady, NoWindow);
+debug_with_message!(ProfileError: NoActivity, NoThread, Forked, NotReady, Delivered, NoWindow);

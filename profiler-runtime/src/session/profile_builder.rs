@@ -275,13 +275,45 @@ impl Profile {
         }
     }
 
+    /// Ends the session, waits for its last window, at most ten seconds, and returns it: what `prof` is after the block of
+    /// `with profile(…) as prof:`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the window is not complete in time, if there was none, or if all have gone to the handlers of
+    /// [`on_trace_ready`](ProfileBuilder::on_trace_ready) before.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_runtime::{Profile, TableOptions, record_function};
+    ///
+    /// let prof = Profile::builder().start()?;
+    /// record_function!("model_inference", { (0..100).sum::<u32>() });
+    /// let trace = prof.finish()?;
+    /// println!("{}", trace.key_averages().table(TableOptions::new().row_limit(10)));
+    /// # Ok::<(), profiler_runtime::session::ProfileError>(())
+    /// ```
+    pub fn finish(self) -> Result<Arc<Trace>, ProfileError> {
+        self.keep_trace();
+        self.last_window()
+    }
+
     /// Ends the session and waits for its last window.
     fn last_window(&self) -> Result<Arc<Trace>, ProfileError> {
         self.stop();
         if !self.wait(PATIENCE) {
             return Err(ProfileError::NotReady { waited: PATIENCE });
         }
-        self.trace().ok_or(ProfileError::NoWindow)
+        let closed = self
+            .session
+            .as_ref()
+            .map_or(0, |session| session.delivery.closed());
+        self.trace().ok_or(if closed > 0 {
+            ProfileError::Delivered
+        } else {
+            ProfileError::NoWindow
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fs;
 
 use profiler_runtime::log::LogError;
-use profiler_runtime::{ScalarLogger, TensorBoardLogger};
+use profiler_runtime::TensorBoardLogger;
 
 #[test]
 fn loggers_made_at_once_in_one_folder_lose_nothing() -> Result<(), Box<dyn Error>> {

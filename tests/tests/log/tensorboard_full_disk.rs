@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use profiler_runtime::log::LogError;
-use profiler_runtime::{ScalarLogger, TensorBoardLogger};
+use profiler_runtime::TensorBoardLogger;
 
 type Outcome = Result<(), Box<dyn Error>>;
 

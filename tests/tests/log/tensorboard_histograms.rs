@@ -152,7 +152,7 @@ fn values_may_come_from_code_that_logs_itself() -> Outcome {
     let dir = tempfile::tempdir()?;
     let logger = Arc::new(TensorBoardLogger::new(dir.path())?);
     let values = (0..5_u32).map(|value| {
-        let taken = logger.add_scalar("inside", value.into(), value.into());
+        let taken = logger.add_scalar("inside", value, value);
         taken.map_or(-1.0, |()| value.into())
     });
     logger.add_histogram("outside", values, 0)?;

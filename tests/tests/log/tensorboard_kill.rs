@@ -7,7 +7,7 @@ use std::error::Error;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use profiler_runtime::{ScalarLogger, TensorBoardLogger};
+use profiler_runtime::TensorBoardLogger;
 
 type Outcome = Result<(), Box<dyn Error>>;
 

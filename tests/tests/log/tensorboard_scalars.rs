@@ -116,7 +116,7 @@ fn scalars_that_no_event_file_can_hold_are_refused_and_counted() -> Outcome {
     let logger = TensorBoardLogger::new(dir.path())?;
     logger.add_scalar("step", 1.0, i64::MAX.cast_unsigned())?;
     let step = logger
-        .add_scalar("step", 1.0, 1 << 63)
+        .add_scalar("step", 1.0, 1_u64 << 63)
         .expect_err("over i64::MAX");
     let tag = logger
         .add_scalar(&"x".repeat(1 << 20), 1.0, 0)

@@ -15,7 +15,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use profiler_runtime::report::ExportError;
-use profiler_runtime::{Profile, ScalarLogger, TensorBoardLogger, scope};
+use profiler_runtime::{Profile, TensorBoardLogger, scope};
 
 /// No end of a program takes so long by itself.
 const HANGS: Duration = Duration::from_secs(60);

@@ -17,7 +17,7 @@ use profiler_host::sync::Lock;
 
 use self::event_file::EventFile;
 use self::histogram::BucketedValues;
-use super::{LogError, Scalar, ScalarLogger};
+use super::{IntoStep, LogError, Scalar, ScalarLogger};
 
 /// Writes scalars, histograms and texts to an event file that `TensorBoard` shows.
 ///
@@ -38,7 +38,7 @@ use super::{LogError, Scalar, ScalarLogger};
 ///
 /// # Durability
 ///
-/// Values wait in memory, at most 64 KiB of them, until [`flush`](ScalarLogger::flush) or drop
+/// Values wait in memory, at most 64 KiB of them, until [`flush`](Self::flush) or drop
 /// writes them. The profiler flushes its loggers at least once a second and at exit. Flushed values
 /// survive the end of the process, even by `kill -9`. Except during a write, the file always ends
 /// with a whole record.
@@ -50,7 +50,7 @@ use super::{LogError, Scalar, ScalarLogger};
 /// # Examples
 ///
 /// ```
-/// use profiler_log::{ScalarLogger, TensorBoardLogger};
+/// use profiler_log::TensorBoardLogger;
 ///
 /// # let dir = std::env::temp_dir().join(format!("tensorboard-doc-{}", std::process::id()));
 /// # /*
@@ -93,6 +93,48 @@ impl TensorBoardLogger {
         let dir = dir.as_ref().to_owned();
         let file = Lock::new(Some(EventFile::create(&dir)?));
         Ok(Self { dir, file })
+    }
+
+    /// Adds one value with the time of the call. The value is a number that fits into `f64`, the step any integer: a negative
+    /// one counts as zero.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`LogError::Refused`] for a step over [`i64::MAX`] or a tag over 16 KiB, and
+    /// [`LogError::Io`] if 1 MiB of values waits because the disk takes none. The value then counts
+    /// as [`lost`](Self::lost).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use profiler_log::TensorBoardLogger;
+    ///
+    /// # let dir = std::env::temp_dir().join(format!("tensorboard-one-{}", std::process::id()));
+    /// let logger = TensorBoardLogger::new(&dir)?;
+    /// for (step, loss) in [0.5_f32, 0.25].iter().enumerate() {
+    ///     logger.add_scalar("train/loss", *loss, step)?;
+    /// }
+    /// # drop(logger);
+    /// # std::fs::remove_dir_all(dir).unwrap();
+    /// # Ok::<(), profiler_log::LogError>(())
+    /// ```
+    pub fn add_scalar(
+        &self,
+        tag: impl AsRef<str>,
+        value: impl Into<f64>,
+        step: impl IntoStep,
+    ) -> Result<(), LogError> {
+        let (value, step) = (value.into(), step.into_step());
+        self.write(|file| file.add_scalar(tag.as_ref(), value, step, SystemTime::now()))
+    }
+
+    /// Writes every value added so far to the file.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`LogError::Io`] if the disk does not take all of them. The others wait for the next flush.
+    pub fn flush(&self) -> Result<(), LogError> {
+        self.write(EventFile::write_out)
     }
 
     /// Adds several values of one step with the time of the call: an array, a slice, a vector or a map of tags and values.
@@ -301,15 +343,8 @@ impl TensorBoardLogger {
 }
 
 impl ScalarLogger for TensorBoardLogger {
-    /// Adds one value with the time of the call.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`LogError::Refused`] for a step over [`i64::MAX`] or a tag over 16 KiB, and
-    /// [`LogError::Io`] if 1 MiB of values waits because the disk takes none. The value then counts
-    /// as [`lost`](TensorBoardLogger::lost).
     fn add_scalar(&self, tag: &str, value: f64, step: u64) -> Result<(), LogError> {
-        self.write(|file| file.add_scalar(tag, value, step, SystemTime::now()))
+        Self::add_scalar(self, tag, value, step)
     }
 
     fn add(&self, scalar: &Scalar<'_>) -> Result<(), LogError> {
@@ -320,13 +355,8 @@ impl ScalarLogger for TensorBoardLogger {
         self.with_file(|file| file.values_waiting()).unwrap_or(0)
     }
 
-    /// Writes every value added so far to the file.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`LogError::Io`] if the disk does not take all of them. The others wait for the next flush.
     fn flush(&self) -> Result<(), LogError> {
-        self.write(EventFile::write_out)
+        Self::flush(self)
     }
 }
 

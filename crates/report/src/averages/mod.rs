@@ -7,6 +7,7 @@ mod table;
 mod tally;
 mod unlinked;
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -154,8 +155,8 @@ impl KeyAverages {
     /// Columns without any value are left out: those of the GPU if there are no GPU times, memory if it was not
     /// profiled, shapes and source if rows are not grouped by them.
     #[must_use]
-    pub fn table(&self, options: &TableOptions) -> String {
-        table::render(self, options)
+    pub fn table(&self, options: impl Borrow<TableOptions>) -> String {
+        table::render(self, options.borrow())
     }
 
     /// Returns all numbers as a JSON object: times in nanoseconds, memory in bytes.

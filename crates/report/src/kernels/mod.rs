@@ -8,6 +8,7 @@ mod of_timeline;
 mod row;
 mod table;
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::fmt;
 
@@ -147,8 +148,8 @@ impl Kernels {
     /// The order of the second one is that of the totals, or by the GPU times, the calls or the names that
     /// [`sort_by`](TableOptions::sort_by) sets; [`statistics`](TableOptions::statistics) adds minimum, median and maximum.
     #[must_use]
-    pub fn table(&self, options: &TableOptions) -> String {
-        table::render(self, options)
+    pub fn table(&self, options: impl Borrow<TableOptions>) -> String {
+        table::render(self, options.borrow())
     }
 
     /// Returns all numbers as a JSON object: times in nanoseconds, memory in bytes.

@@ -9,6 +9,7 @@ mod table;
 #[cfg(all(test, feature = "serde"))]
 mod tests;
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -237,8 +238,8 @@ impl Summary {
 
     /// Returns the table, with the order, limit and width that `options` set.
     #[must_use]
-    pub fn table(&self, options: &TableOptions) -> String {
-        table::render(self, options)
+    pub fn table(&self, options: impl Borrow<TableOptions>) -> String {
+        table::render(self, options.borrow())
     }
 
     /// Returns all numbers as a JSON object: times in nanoseconds, with one decimal.

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
-use profiler_log::IntoLogger;
+use profiler_log::{IntoLogger, IntoStep};
 
 use super::poll::PollGuard;
 use super::{FutureScopeWithArgs, FutureState, InPlaceScope};
@@ -14,7 +14,6 @@ use crate::cuda::{self, IntoStream, Stream};
 use crate::scope::builder::ScopeBuilder;
 use crate::scope::handle::Handle;
 use crate::session::ToShape;
-use crate::step::IntoStep;
 
 pin_project! {
     /// A measured future, created by the attribute on asynchronous functions and by

@@ -5,7 +5,7 @@
 /// Steps start at zero, and have 64 bits. A negative integer counts as zero, a larger one as the largest step; the first
 /// such step is reported in a warning.
 #[diagnostic::on_unimplemented(
-    message = "`global_step` takes an integer, not `{Self}`",
+    message = "a step is an integer, not `{Self}`",
     label = "not an integer",
     note = "write the step the call belongs to, such as `global_step = epoch * batches + batch`"
 )]

@@ -1,0 +1,52 @@
+//! What cProfile and pstats are mostly used for, as someone who knows them writes it here at first.
+
+use profiler_runtime::report::SortKey;
+use profiler_runtime::{Profile, measured, set_enabled, summary};
+
+#[measured]
+fn parse(text: &str) -> Vec<usize> {
+    text.split(' ').map(init).collect()
+}
+
+#[measured]
+fn init(word: &str) -> usize {
+    word.len()
+}
+
+#[measured]
+fn work() -> usize {
+    let lengths = parse("how long is each of these words");
+    lengths.iter().sum()
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // pr = cProfile.Profile(); pr.enable(); …; pr.disable()
+    set_enabled(true);
+    work();
+    set_enabled(false);
+
+    // pstats.Stats(pr).sort_stats('cumulative').print_stats(10)
+    println!("{}", summary().sort_by("cumulative").restrict(10)?);
+    // sort_stats(SortKey.TIME).print_stats(.5, 'init')
+    println!(
+        "{}",
+        summary()
+            .sort_by(SortKey::SelfCpuTimeTotal)
+            .restrict(0.5)?
+            .restrict("init")?
+    );
+    println!("{}", summary().sort_by("ncalls").restrict("^app")?);
+
+    // cProfile.run('work()'), print_callers and print_callees
+    set_enabled(true);
+    let (sum, trace) = Profile::builder().run(|_| work());
+    assert_eq!(sum, 25);
+    let stats = trace?.key_averages();
+    println!("{}", stats.clone().restrict("init")?.callers());
+    println!("{}", stats.restrict("parse")?.callees());
+
+    // pr.dump_stats('program.prof')
+    let file = std::env::temp_dir().join("from_cprofile.prof");
+    summary().dump_stats(&file)?;
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! The decorator and the context manager of mdml-tools with TensorBoard, as someone who knows them writes it here at first.
+
+use std::sync::{Arc, LazyLock};
+
+use profiler_runtime::{TensorBoardLogger, measure_execution_time, measure_execution_time_context};
+
+static BOARD: LazyLock<Arc<TensorBoardLogger>> = LazyLock::new(|| {
+    let dir = std::env::temp_dir().join("from_mdml_tools");
+    Arc::new(TensorBoardLogger::new(dir).expect("a log"))
+});
+
+struct Trainer {
+    writer: Arc<TensorBoardLogger>,
+    step: usize,
+}
+
+impl Trainer {
+    #[measure_execution_time(log = self.writer, global_step = self.step)]
+    fn forward(&mut self, x: f32) -> f32 {
+        self.step += 1;
+        x.max(0.0)
+    }
+
+    #[measure_execution_time(log = self.writer.clone(), bypass = self.step < 2)]
+    fn backward(&mut self, loss: f32) -> f32 {
+        loss * 0.5
+    }
+}
+
+#[measure_execution_time(log = BOARD)]
+fn load() -> Vec<f32> {
+    vec![1.0, -1.0]
+}
+
+#[measure_execution_time(log = BOARD.clone(), name = "validation")]
+fn validate(batch: &[f32]) -> f32 {
+    batch.iter().sum()
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut trainer = Trainer {
+        writer: BOARD.clone(),
+        step: 0,
+    };
+    for (epoch, batch) in [load(), load()].iter().enumerate() {
+        let loss = measure_execution_time_context!("train", log = BOARD, global_step = epoch, {
+            let mut loss = 0.0;
+            for x in batch {
+                loss += trainer.forward(*x);
+            }
+            trainer.backward(loss)
+        });
+        BOARD.add_scalar("loss/train", loss, epoch)?;
+        BOARD.add_scalar("loss/test", validate(batch), epoch)?;
+    }
+    BOARD.flush()?;
+    assert!(BOARD.path().exists());
+    Ok(())
+}
