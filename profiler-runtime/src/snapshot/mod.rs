@@ -13,6 +13,7 @@ mod own_cost;
 mod row;
 mod timeline;
 pub(crate) mod trace;
+mod twice;
 mod window;
 
 use std::sync::Arc;
@@ -60,6 +61,7 @@ fn complete() -> Summary {
     let (mut rows, numbers): (Vec<Row>, Vec<u32>) = names
         .filter_map(|name| Some((row::of(name)?, name.id)))
         .unzip();
+    let mut notes = twice::notes(&rows, &numbers);
     let self_cpu = share_cpu(&mut rows, |_, row| busy(row));
     let self_cuda = share_cuda(&mut rows);
     history.fill(&mut rows, &numbers);
@@ -85,7 +87,7 @@ fn complete() -> Summary {
         })
         .filter(|(_, entries)| *entries > 0)
         .collect();
-    let notes = notes_of(&samples, !rows.is_empty());
+    notes.extend(notes_of(&samples, !rows.is_empty()));
     Summary {
         schema: Schema,
         environment: environment::of_process(),

@@ -1,6 +1,6 @@
 //! Spans and scopes are parents and children of each other.
 
-use profiler_runtime::{builder, measure_execution_time, scope, summary};
+use profiler_runtime::{builder, scope, summary};
 use profiler_tests::{CpuTimes, if_measuring, measuring, row, work};
 use tracing::{info_span, instrument};
 
@@ -13,12 +13,6 @@ fn annotated(depth: u32) {
     if depth > 0 {
         annotated(depth - 1);
     }
-}
-
-#[instrument]
-#[measure_execution_time]
-fn both() {
-    work(50);
 }
 
 #[test]
@@ -64,23 +58,6 @@ fn a_recursive_span_counts_once_in_the_total() {
         (if_measuring(3), if_measuring(1))
     );
     assert!(row.cpu().total_ns <= summary().wall_ns);
-}
-
-#[test]
-fn a_function_with_a_span_and_an_attribute_has_two_names() {
-    install();
-    both();
-    let named = |suffix: &str| {
-        let rows = summary().rows.into_iter();
-        rows.filter(|row| row.name.contains(suffix))
-            .collect::<Vec<_>>()
-    };
-    let rows = named("tracing_layer::nesting::both");
-    assert_eq!(rows.len() as u64, if_measuring(2));
-    assert!(
-        rows.iter()
-            .all(|row| row.calls == 1 && row.location.contains("nesting.rs:"))
-    );
 }
 
 #[test]
