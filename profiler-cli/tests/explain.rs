@@ -68,10 +68,10 @@ fn the_numbers_in_json_add_up() {
         ns("window_ns")
     );
     let charges = device["charges"].as_array().expect("a list").iter();
-    let charged: i64 = charges
+    let sum: i64 = charges
         .map(|charge| charge["idle_ns"].as_i64().expect("a time"))
         .sum();
-    assert_eq!(charged, ns("host_ns") + ns("in_call_ns"));
+    assert_eq!(sum, ns("host_ns") + ns("in_call_ns"));
 }
 
 #[test]

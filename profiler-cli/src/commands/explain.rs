@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use profiler_report::TableOptions;
 
+use super::folder::{self, Wanted};
 use super::read;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -16,7 +17,7 @@ use crate::output::Stdout;
 /// An idle time counts for the function that was innermost on the thread that launched the next work, until that call returned.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// Trace of profiler-runtime or of PyTorch's profiler, with kernels.
+    /// Trace of profiler-runtime or of PyTorch's profiler, with kernels; of a folder, the newest.
     file: PathBuf,
     /// Most functions of a GPU; -1 for all.
     #[arg(
@@ -46,7 +47,8 @@ enum Format {
 }
 
 impl Explain {
-    pub(crate) fn run(self) -> Result<Exit, Error> {
+    pub(crate) fn run(mut self) -> Result<Exit, Error> {
+        self.file = folder::newest(&self.file, Wanted::Traces)?;
         let path = self.file.display();
         let Input::Timeline(timeline) = read(&self.file, self.limits)? else {
             return Err(Error::Usage(format!(
