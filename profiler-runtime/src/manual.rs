@@ -5,8 +5,44 @@
 // Examples with `…` in place of code are not Rust.
 #![allow(rustdoc::invalid_rust_codeblocks)]
 
-#[doc = include_str!("../docs/guide.md")]
-pub mod guide {}
+/// The guide: a page for each task.
+pub mod guide {
+    #[doc = include_str!("../docs/guide/functions.md")]
+    pub mod functions {}
+
+    #[doc = include_str!("../docs/guide/threads.md")]
+    pub mod threads {}
+
+    #[doc = include_str!("../docs/guide/spans.md")]
+    pub mod spans {}
+
+    #[doc = include_str!("../docs/guide/table.md")]
+    pub mod table {}
+
+    #[doc = include_str!("../docs/guide/gpu.md")]
+    pub mod gpu {}
+
+    #[doc = include_str!("../docs/guide/streams.md")]
+    pub mod streams {}
+
+    #[doc = include_str!("../docs/guide/sensors.md")]
+    pub mod sensors {}
+
+    #[doc = include_str!("../docs/guide/loggers.md")]
+    pub mod loggers {}
+
+    #[doc = include_str!("../docs/guide/windows.md")]
+    pub mod windows {}
+
+    #[doc = include_str!("../docs/guide/kernels.md")]
+    pub mod kernels {}
+
+    #[doc = include_str!("../docs/guide/files.md")]
+    pub mod files {}
+
+    #[doc = include_str!("../docs/guide/production.md")]
+    pub mod production {}
+}
 
 #[doc = include_str!("../docs/command-line.md")]
 pub mod command_line {}

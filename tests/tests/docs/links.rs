@@ -75,9 +75,9 @@ fn links_lead_to_files_and_sections() {
         }
     }
     assert!(links > 20, "{links} links");
-    let guide = root().join("docs/guide.md");
+    let guide = root().join("docs/guide/gpu.md");
     assert!(broken(&guide, "no-such-file.md").is_some());
-    assert!(broken(&guide, "accuracy.md#no-such-section").is_some());
+    assert!(broken(&guide, "../accuracy.md#no-such-section").is_some());
 }
 
 /// Paths in backticks that are relative to the root of the repository.

@@ -1,15 +1,16 @@
 //! A published package needs no repository beside it: it contains its licences, its readme and the pages of the manual.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::repository::root;
 
-/// Pages for people who work on the project. The manual contains all others.
-const FOR_CONTRIBUTORS: [&str; 4] = [
+/// Pages for people who work on the project, and the list of the guide's pages. The manual contains all others.
+const OF_REPOSITORY: [&str; 5] = [
     "architecture.md",
     "decisions.md",
     "gpu.md",
+    "guide/README.md",
     "performance.md",
 ];
 
@@ -66,19 +67,26 @@ fn readmes_of_packages_link_to_no_file() {
     }
 }
 
+/// Returns the pages of a folder, and those of the guide in it. Other folders are pictures of the README, and pages for
+/// contributors.
+fn pages_in(folder: &Path) -> Vec<PathBuf> {
+    let folders = [folder.to_owned(), folder.join("guide")];
+    let entries = folders
+        .iter()
+        .flat_map(|folder| fs::read_dir(folder).unwrap());
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.filter(|path| !path.is_dir()).collect()
+}
+
 #[test]
 fn the_manual_contains_every_page_for_users() {
     let manual = fs::read_to_string(root().join("profiler-runtime/src/manual.rs")).unwrap();
     let mut pages = 0;
-    for page in fs::read_dir(root().join("docs")).unwrap() {
-        let page = page.unwrap().path();
-        if page.is_dir() {
-            // Pictures of the README, and pages for contributors.
-            continue;
-        }
-        let name = page.file_name().unwrap().to_str().unwrap();
+    for page in pages_in(&root().join("docs")) {
+        let name = page.strip_prefix(root().join("docs")).unwrap();
+        let name = name.to_str().unwrap();
         let is_included = manual.contains(&format!("include_str!(\"../docs/{name}\")"));
-        let is_for_users = !FOR_CONTRIBUTORS.contains(&name);
+        let is_for_users = !OF_REPOSITORY.contains(&name);
         assert_eq!(is_included, is_for_users, "{name}");
         if is_included {
             pages += 1;
@@ -97,8 +105,7 @@ fn the_manual_contains_every_page_for_users() {
 #[test]
 fn pages_of_the_manual_link_to_no_file() {
     let mut links = 0;
-    for page in fs::read_dir(root().join("profiler-runtime/docs")).unwrap() {
-        let path = page.unwrap().path();
+    for path in pages_in(&root().join("profiler-runtime/docs")) {
         let text = fs::read_to_string(&path).unwrap();
         for target in targets(&text) {
             links += 1;
