@@ -258,8 +258,8 @@ fn describe(work: &mut WindowWork, spec: &WindowSpec, recording: Option<Recordin
     work.gaps = gaps(spec, recording);
     if let Some(rate) = recording.other_clock {
         work.notes.push(format!(
-            "the times of kernels were converted from the clock of another profiler, which counts in {rate:.3} ns: they may be \
-             off by some microseconds"
+            "CUPTI has another clock than the profiler's, such as that of another profiler, and it counts in {rate:.3} ns: the \
+             times of kernels were converted, and may be off by some microseconds"
         ));
     }
 }

@@ -89,7 +89,7 @@ fn times_by_the_clock_of_another_profiler_are_converted() {
     assert!(
         trace
             .kernel_notes()
-            .any(|note| note.contains("the clock of another profiler")),
+            .any(|note| note.contains("another clock than the profiler's")),
         "{:?}",
         trace.kernel_notes().collect::<Vec<_>>()
     );
