@@ -14,5 +14,6 @@ pub(super) use field::{Field, nanoseconds};
 pub(super) use fill::fill;
 #[cfg(feature = "export")]
 pub(super) use shorten::last_segment;
+pub use shorten::shorten;
 #[cfg(test)]
 pub(super) use shorten::width;
