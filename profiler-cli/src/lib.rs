@@ -30,9 +30,11 @@ mod progress;
 mod staging;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
 
 use self::commands::Arguments;
 use self::error::Error;
@@ -62,11 +64,26 @@ where
             }
         },
         Err(refused) => match refused.print() {
-            Ok(()) if refused.use_stderr() => USAGE,
+            Ok(()) if refused.use_stderr() => {
+                if let Some(file) = file_for_command(&refused) {
+                    output::complain(&format!(
+                        "to print the table of a file: profiler report {file}"
+                    ));
+                }
+                USAGE
+            }
             // Help and the version are answers, and went to standard output.
             Ok(()) => Exit::Done.code(),
             Err(_) => Exit::Unclear.code(),
         },
     };
     code.into()
+}
+
+/// Returns the file that stands where the command is missing.
+fn file_for_command(refused: &clap::Error) -> Option<&str> {
+    match refused.get(ContextKind::InvalidSubcommand)? {
+        ContextValue::String(word) if Path::new(word).exists() => Some(word),
+        _ => None,
+    }
 }

@@ -23,6 +23,21 @@ fn a_command_line_that_is_not_valid_exits_with_3_and_says_why() {
 }
 
 #[test]
+fn a_file_without_a_command_is_told_which_prints_it() {
+    let folder = Folder::new();
+    let file = folder.file("run.json", b"{}");
+    let run = profiler(&[&file]);
+    assert_eq!(run.code, 3, "{run:?}");
+    assert!(
+        run.stderr.ends_with(&format!(
+            "profiler: to print the table of a file: profiler report {file}\n"
+        )),
+        "{run:?}"
+    );
+    assert!(!profiler(&["frobnicate"]).stderr.contains("to print"));
+}
+
+#[test]
 fn without_arguments_the_help_is_shown_as_an_error() {
     let run = profiler(&[]);
     assert_eq!(run.code, 3);

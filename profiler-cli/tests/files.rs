@@ -25,6 +25,8 @@ fn a_file_that_cannot_be_read_is_one_line_and_2() {
     let missing = folder.path("missing.json");
     let cut = folder.file("cut.json", br#"{"traceEvents": [{"ph":"#);
     let table = folder.file("table.txt", b"Name  Calls\nf  3\n");
+    let misspelt = folder.path("tabel.txt");
+    let unrelated = folder.file("package.json", br#"{"name": "app", "version": 1}"#);
     let empty = folder.file("empty.json", b"");
     let broken = folder.file("a\u{1b}[2J\nb.json", b"{\"rows\": 3}");
     folder.folder("unrelated");
@@ -32,6 +34,12 @@ fn a_file_that_cannot_be_read_is_one_line_and_2() {
     let folder_path = folder.path("unrelated");
     for (file, message) in [
         (&missing, "cannot be read: No such file"),
+        (
+            &missing,
+            "give a file that PROFILER_SUMMARY=FILE.json or PROFILER_TRACE wrote",
+        ),
+        (&misspelt, "; did you mean `table.txt`?"),
+        (&unrelated, "is neither a summary nor a trace"),
         (&cut, "is cut off: copy it again"),
         (&table, "is neither a summary nor a trace"),
         (&empty, "is empty"),
@@ -54,7 +62,7 @@ fn a_file_that_cannot_be_read_is_one_line_and_2() {
     }
     assert_eq!(
         folder.names().len(),
-        5,
+        6,
         "nothing was written: {:?}",
         folder.names()
     );

@@ -149,6 +149,10 @@ fn an_output_that_is_a_folder_gets_a_file_named_after_the_input() {
     for (arguments, name) in [
         (&["html", &file, "-o", &output][..], "out/run.html"),
         (
+            &["convert", &file, "--to", "pftrace", "-o", &output],
+            "out/run.pftrace",
+        ),
+        (
             &["convert", &file, "--to", "folded", "-o", &output],
             "out/run.folded",
         ),

@@ -87,6 +87,12 @@ fn two_programs_take_turns_and_either_begins() {
         let folder = std::path::Path::new(&output).join(side);
         assert!(folder.join("4.json").is_file() && !folder.join("5.json").exists());
     }
+    let file = folder.path("log");
+    let refused = profiler(&["run", "-o", &file, "--", "sh", &new]);
+    assert!(
+        refused.code == 3 && refused.stderr.contains("is a file: the summaries"),
+        "{refused:?}"
+    );
     // The fourth pair begins with the other program than the third.
     assert!(log(&folder).ends_with("new 1\nbase 1\n"), "{more:?}");
 }

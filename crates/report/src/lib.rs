@@ -177,7 +177,9 @@ pub mod internal {
     pub use crate::sort::sort as sort_rows;
     pub use crate::stream_key::{RawStream, StreamKey};
     pub use crate::summary::{Schema, SummaryFormat, busy, write as write_summary};
+    pub use crate::text::shorten as shorten_names;
     pub use crate::text::terminal::OutputStream;
+    pub use crate::text::terminal::width as table_width;
     pub use crate::text::units::{mean_bytes as format_bytes, time as format_time};
     pub use crate::walk::NONE;
 }

@@ -12,12 +12,14 @@ pub(super) enum Format {
     /// Python's pstats and SnakeViz; GPU times are in a second file, `.cuda.prof`.
     Prof,
     /// Profile for `go tool pprof`, Pyroscope and Parca.
+    #[value(alias = "pb")]
     Pprof,
     /// Profile for <https://www.speedscope.app>.
     Speedscope,
     /// Collapsed stacks, for flame graphs.
     Folded,
     /// Perfetto's own format, for large traces.
+    #[value(alias = "pftrace")]
     Perfetto,
     /// Trace in Chrome's format, for <https://ui.perfetto.dev> and HTA.
     Chrome,

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use profiler_host::diagnostics::{did_you_mean, similar};
+
 use crate::error::Error;
 use crate::input::{Beginning, InputError, Limits};
 use crate::output::complain;
@@ -81,6 +83,19 @@ pub(super) fn quietly(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let files = Files::of(folder, Wanted::Any, None)?;
     files.account()?;
     Ok(files.fitting)
+}
+
+/// Says what to give instead of a file that is not there: one beside it with a similar name.
+pub(super) fn instead_of(path: &Path) -> String {
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let beside = entries(parent.unwrap_or(Path::new("."))).unwrap_or_default();
+    let names: Vec<String> = beside.iter().map(|path| name(path)).collect();
+    match &similar(&name(path), names.iter().map(String::as_str))[..] {
+        [] => "; give a file that PROFILER_SUMMARY=FILE.json or PROFILER_TRACE wrote".to_owned(),
+        names => did_you_mean(names),
+    }
 }
 
 /// The files of a folder whose names end in `.json` or `.json.gz`, by name.

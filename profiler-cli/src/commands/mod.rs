@@ -16,13 +16,14 @@ mod smi;
 mod top;
 mod validate;
 
+use std::io;
 use std::path::Path;
 
 use clap::{Parser, Subcommand};
 
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::input::{Input, Limits};
+use crate::input::{Input, InputError, Limits};
 
 /// Shows where the time goes: reads the summaries and traces of profiler-runtime and of PyTorch's profiler.
 #[derive(Debug, Parser)]
@@ -79,7 +80,18 @@ impl Command {
 
 /// Reads a file that a command line names.
 fn read(path: &Path, limits: Limits) -> Result<Input, Error> {
-    Input::read(path, limits).map_err(|source| Error::input(path, source))
+    Input::read(path, limits).map_err(|source| unreadable(path, source))
+}
+
+/// Returns the error of a file that cannot be read; if it is not there, with what its name may stand for.
+fn unreadable(path: &Path, source: InputError) -> Error {
+    match source {
+        InputError::Io(error) if error.kind() == io::ErrorKind::NotFound => Error::Refused {
+            path: path.to_owned(),
+            reason: format!("cannot be read: {error}{}", folder::instead_of(path)),
+        },
+        source => Error::input(path, source),
+    }
 }
 
 #[cfg(test)]

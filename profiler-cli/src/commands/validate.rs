@@ -6,6 +6,7 @@ use clap::Args;
 use profiler_trace_validator::{Severity, ValidateError, ValidateOptions, validate_with};
 
 use super::folder::{self, Wanted};
+use super::unreadable;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::input::{Beginning, Input, InputError, Limits};
@@ -45,7 +46,7 @@ impl Validate {
                 }
                 Err(error) => {
                     exit = Exit::Unclear;
-                    output::complain(&Error::input(path, error));
+                    output::complain(&unreadable(path, error));
                 }
             }
         }

@@ -14,4 +14,5 @@ pub(super) use field::{Field, nanoseconds};
 pub(super) use fill::fill;
 #[cfg(feature = "export")]
 pub(super) use shorten::last_segment;
+pub use shorten::shorten;
 pub(super) use shorten::width;

@@ -27,7 +27,7 @@ pub(crate) fn width(text: &str) -> usize {
 /// have in common. Of another text, the beginning is cut off, at the start of a path segment if at least half of the space
 /// remains in use. If texts would then look alike, more of their ends is kept, or their middle is cut out instead, and at
 /// last they are numbered.
-pub(super) fn shorten(texts: &[&str], limit: usize) -> Vec<String> {
+pub fn shorten(texts: &[&str], limit: usize) -> Vec<String> {
     let (mut short, long) = cut(texts, limit);
     let mut used: HashSet<String> = short.values().cloned().collect();
     for text in long {

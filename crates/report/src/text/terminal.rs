@@ -38,7 +38,7 @@ impl OutputStream {
 
 /// Returns the width of a table whose destination is not known: `COLUMNS`, the width of the first standard stream that
 /// is a terminal, or 160.
-pub(crate) fn width() -> usize {
+pub fn width() -> usize {
     width_of(variable("COLUMNS").as_deref(), size::of_any())
 }
 

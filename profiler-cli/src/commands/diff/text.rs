@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use profiler_report::internal::{shorten_names, table_width};
+
 use crate::compare::{
     Change, Comparison, Finding, MOST_RUNS, Movement, Row, Verdict, count, percent,
 };
@@ -12,10 +14,10 @@ pub(super) const MOST_FUNCTIONS: &str = "(most functions)";
 /// Rows with the verdict “same” are counted; `all` lists them too.
 pub(super) fn render(comparison: &Comparison, all: bool) -> Vec<String> {
     let mut lines = vec![headline(comparison)];
-    let table = table(comparison, all);
+    let table = self::table(comparison, all);
     if table.len() > 1 {
         lines.push(String::new());
-        lines.extend(aligned(&table));
+        lines.extend(aligned(table, table_width()));
     }
     let shown = comparison
         .rows
@@ -94,10 +96,22 @@ pub(super) fn table(comparison: &Comparison, all: bool) -> Vec<Vec<String>> {
 
 const INTERVAL: &str = "95 % interval";
 
+/// The names that are listed of functions that are on one side only, and their width.
+const LISTED: usize = 10;
+const LISTED_WIDTH: usize = 60;
+
 /// Returns the lines below the table.
 pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
     let mut lines = Vec::new();
-    let list = |names: &[String]| names.join(", ");
+    let list = |names: &[String]| {
+        let shown = &names[..names.len().min(LISTED)];
+        let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
+        let list = shorten_names(&shown, LISTED_WIDTH).join(", ");
+        match names.len() - shown.len() {
+            0 => list,
+            more => format!("{list} and {more} more, which `--format json` lists"),
+        }
+    };
     if !comparison.only_base.is_empty() {
         lines.push(format!("only in the base: {}", list(&comparison.only_base)));
     }
@@ -181,14 +195,31 @@ fn verdict(finding: Finding) -> String {
     }
 }
 
+/// Names are not shortened to less than this.
+const MIN_NAME: usize = 30;
+/// The space between two columns.
+const GAP: &str = "  ";
+
 /// Returns the lines of a table whose columns are aligned: the first two and the last to the left, numbers to the right.
-fn aligned(table: &[Vec<String>]) -> Vec<String> {
+/// Names are shortened so that the table takes at most `most` columns.
+fn aligned(mut table: Vec<Vec<String>>, most: usize) -> Vec<String> {
     let columns = table.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
+    let width = |table: &[Vec<String>], column: usize| {
         let cells = table.iter().filter_map(|row| row.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let others = (1..columns).map(|column| GAP.len() + width(&table, column));
+    let space = most.saturating_sub(others.sum()).max(MIN_NAME);
+    let names: Vec<&str> = table
+        .iter()
+        .filter_map(|row| row.first())
+        .map(String::as_str)
+        .collect();
+    let names = shorten_names(&names, space);
+    for (row, name) in table.iter_mut().zip(names) {
+        row[0] = name;
+    }
+    let widths: Vec<usize> = (0..columns).map(|column| width(&table, column)).collect();
     let line = |row: &Vec<String>| {
         let cells: Vec<String> = row
             .iter()
@@ -200,7 +231,36 @@ fn aligned(table: &[Vec<String>]) -> Vec<String> {
                 _ => format!("{cell:>width$}"),
             })
             .collect();
-        cells.join("  ").trim_end().to_owned()
+        cells.join(GAP).trim_end().to_owned()
     };
     table.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_shortened_to_the_width_and_still_differ() {
+        let kernel = |argument: u32| {
+            let name = format!(
+                "void at::native::softmax_warp_forward<float, {argument}>(float*, int, int)"
+            );
+            vec![
+                name,
+                "CUDA".to_owned(),
+                "1.00 ms".to_owned(),
+                "slower".to_owned(),
+            ]
+        };
+        let lines = aligned(vec![kernel(8), kernel(10), kernel(8)], 64);
+        assert_eq!(
+            lines,
+            [
+                "softmax_warp_forward<float, 8>   CUDA  1.00 ms  slower",
+                "softmax_warp_forward<float, 10>  CUDA  1.00 ms  slower",
+                "softmax_warp_forward<float, 8>   CUDA  1.00 ms  slower",
+            ]
+        );
+    }
 }

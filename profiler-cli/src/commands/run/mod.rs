@@ -268,6 +268,12 @@ fn prepare(folder: &Path, append: bool) -> Result<u32, Error> {
         path: folder.to_owned(),
         source,
     };
+    if folder.is_file() {
+        return Err(Error::Usage(format!(
+            "{}: is a file: the summaries of all runs go to a folder, give its name",
+            folder.display()
+        )));
+    }
     fs::create_dir_all(folder).map_err(failed)?;
     let mut last = 0;
     for entry in fs::read_dir(folder).map_err(failed)? {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::SystemTime;
 
+use profiler_report::internal::shorten_names;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -12,7 +13,7 @@ use ratatui::widgets::{Cell, Paragraph, Row, Table, Wrap};
 use super::feed::{Feed, Health, Problem, Shown};
 use super::keys::{KEYS, View};
 use super::line::{Line, Order};
-use super::text::{age, count, end_of, percent, printable, sparkline, time, width};
+use super::text::{age, count, percent, printable, sparkline, time, width};
 
 /// The columns that a name gets before the least important column of numbers is left out.
 const NAME: usize = 26;
@@ -225,11 +226,11 @@ fn columns(lines: &[Line], available: usize) -> Vec<Column> {
     columns.push(column(Some(Order::Rate), "calls/s", 8, 1, |line| {
         count(line.rate)
     }));
-    columns.push(column(Some(Order::CpuTotal), "CPU", 8, 3, |line| {
+    columns.push(column(Some(Order::CpuTotal), "CPU", 9, 3, |line| {
         time(line.cpu_total_ns)
     }));
     if has_cuda {
-        columns.push(column(Some(Order::CudaTotal), "GPU", 8, 4, |line| {
+        columns.push(column(Some(Order::CudaTotal), "GPU", 9, 4, |line| {
             line.cuda_total_ns.map_or_else(String::new, time)
         }));
     }
@@ -292,8 +293,10 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, shown: &Shown, view: &mut View) 
     let header = std::iter::once(Cell::from(Text::styled("name", name_style)));
     let header = Row::new(header.chain(columns.iter().map(title)));
     let rows = visible.iter().enumerate().skip(view.first).take(view.page);
-    let rows = rows.map(|(number, line)| {
-        let cells = std::iter::once(Cell::from(end_of(&line.name, name)));
+    let names: Vec<&str> = rows.clone().map(|(_, line)| &*line.name).collect();
+    let rows = rows.zip(shorten_names(&names, name));
+    let rows = rows.map(|((number, line), name)| {
+        let cells = std::iter::once(Cell::from(name));
         let numbers = columns.iter().map(|column| {
             if column.title == "history" {
                 let bars = sparkline(&line.history, shown.summary.wall_ns, HISTORY, view.order);

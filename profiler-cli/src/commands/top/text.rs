@@ -26,17 +26,6 @@ pub(super) fn width(text: &str) -> usize {
     Span::raw(text).width()
 }
 
-/// Shortens a name to `columns`: its end distinguishes it from others.
-pub(super) fn end_of(name: &str, columns: usize) -> String {
-    if width(name) <= columns {
-        return name.to_owned();
-    }
-    let starts = name.char_indices().map(|(start, _)| start);
-    let mut ends = starts.map(|start| &name[start..]);
-    let end = ends.find(|end| width(end) < columns).unwrap_or_default();
-    format!("…{end}")
-}
-
 /// Formats a time with three digits: `1.23 ms`.
 pub(super) fn time(ns: f64) -> String {
     format_time(ns.max(0.0))
@@ -168,10 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn names_keep_their_ends_and_no_control_character() {
-        assert_eq!(end_of("model::forward", 8), "…forward");
-        assert_eq!(end_of("forward", 7), "forward");
-        assert_eq!(end_of("層層層", 4), "…層");
+    fn names_have_no_control_character() {
         assert_eq!(printable("a\u{1b}[2J\u{202e}b"), "a\u{fffd}[2J\u{fffd}b");
     }
 

@@ -11,6 +11,7 @@ use serde::de::{
 use super::collect::Collector;
 use super::event::{Event, Value};
 use super::time::Time;
+use crate::input::InputError;
 use crate::input::source::{Source, Watch};
 
 /// Passes all events of a trace to the collector.
@@ -99,6 +100,7 @@ impl<'de> Visitor<'de> for Document<'_> {
         if has_events {
             Ok(())
         } else {
+            self.0.watch.fail(InputError::Unknown);
             Err(A::Error::custom(
                 "neither `traceEvents` of a trace nor `rows` of a summary is in it",
             ))

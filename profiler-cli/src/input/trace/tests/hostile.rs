@@ -30,9 +30,7 @@ fn files_that_hold_something_else_are_refused() {
     assert!(message(" \n").starts_with("is empty"));
     assert!(message("Name  Calls\n").starts_with("is neither a summary nor a trace"));
     assert!(message("\u{7f}ELF").starts_with("is neither a summary nor a trace"));
-    assert!(
-        message(r#"{"a": 1}"#).contains("neither `traceEvents` of a trace nor `rows` of a summary")
-    );
+    assert!(message(r#"{"a": 1}"#).starts_with("is neither a summary nor a trace"));
     assert!(message(r#"{"traceEvents": 3}"#).contains("a list of events"));
     assert!(message(r#"{"traceEvents": [3]}"#).contains("expected an event"));
 }
