@@ -96,6 +96,7 @@ impl<L: IntoLogger<Marker> + Clone, Marker> LoggerInPlace<Marker> for L {
 }
 
 /// A static `LazyLock` is made when the first call is logged. A panic of its initialiser is one of the call.
+#[diagnostic::do_not_recommend]
 impl<T, F, Marker> LoggerInPlace<form::Lazy<Marker>> for LazyLock<T, F>
 where
     T: LoggerInPlace<Marker>,
@@ -106,6 +107,7 @@ where
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T, F, Marker> IntoLogger<form::LazyReference<Marker>> for &LazyLock<T, F>
 where
     T: LoggerInPlace<Marker>,

@@ -38,14 +38,17 @@ impl GroupBy {
         Self { shapes, ..self }
     }
 
-    /// Groups by this many enclosing scopes too, counted from the innermost; 0 for none. Torch calls this
-    /// `group_by_stack_n`.
-    #[doc(alias = "group_by_stack_n")]
+    /// Groups by this many enclosing scopes too, counted from the innermost; 0 for none.
     pub const fn group_by_stack(self, scopes: usize) -> Self {
         Self {
             stack: scopes,
             ..self
         }
+    }
+
+    /// An alias of [`group_by_stack`](Self::group_by_stack), under the name that torch uses.
+    pub const fn group_by_stack_n(self, scopes: usize) -> Self {
+        self.group_by_stack(scopes)
     }
 
     #[doc(hidden)]

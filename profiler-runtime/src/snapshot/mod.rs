@@ -179,8 +179,10 @@ fn why_nothing() -> String {
     if let Some(reason) = losses::why_no_span() {
         return reason.to_owned();
     }
-    "nothing that is annotated has run: put #[measure_execution_time] on a function that does"
-        .to_owned()
+    format!(
+        "nothing that is annotated has run, or {} left out all of it: put #[measure_execution_time] on a function that runs",
+        switch::ways_to_leave_out()
+    )
 }
 
 /// Explains which setting turns measuring off, and how to turn it on.

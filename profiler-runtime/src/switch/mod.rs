@@ -304,9 +304,9 @@ pub(crate) fn ways_to_leave_out() -> &'static str {
     let called = with_control(|control| (control.was_paused, control.was_turned_off));
     match called {
         (false, false) => "`bypass`",
-        (true, false) => "`bypass` or by `pause`",
-        (false, true) => "`bypass` or by `set_enabled(false)`",
-        (true, true) => "`bypass`, by `pause` or by `set_enabled(false)`",
+        (true, false) => "`pause` or `bypass`",
+        (false, true) => "`set_enabled(false)` or `bypass`",
+        (true, true) => "`pause`, `set_enabled(false)` or `bypass`",
     }
 }
 

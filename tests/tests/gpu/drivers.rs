@@ -62,7 +62,7 @@ fn refused() -> Status {
         panic!("PROFILER_BACKEND=cuda is refused where there is none");
     };
     assert!(
-        error.to_string().contains("PROFILER_BACKEND=cuda"),
+        error.to_string().contains("by the backend `cuda`"),
         "{error}"
     );
     assert!(

@@ -32,7 +32,7 @@ fn prints_the_readings(ran: &Ran) {
     assert!(ran.stdout.contains(&block), "{}", ran.stdout);
 }
 
-const UUID: &str = "GPU-00000000-0000-0000-0000-000000000000";
+const UUID: &str = "GPU-73696d75-6c61-7465-642d-647200000000";
 
 #[test(on = nvml().script("nvml device 0 watts 60 300").then(prints_the_readings))]
 fn one_call_reads_all_sensors_as_the_command_line_prints_them() {

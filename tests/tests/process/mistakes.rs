@@ -195,7 +195,10 @@ fn an_empty_summary_says_which_setting_left_it_empty() {
             Ok("filter") => Some(builder().filter("eval::*").init().expect("set up")),
             Ok("bypass") => {
                 measure!("bypassed", bypass = true, {});
-                measure!("bypassed too", bypass = true, {});
+                return print_summary();
+            }
+            Ok("left out") => {
+                pause(train);
                 return print_summary();
             }
             Ok("pause") => {
@@ -228,7 +231,13 @@ fn an_empty_summary_says_which_setting_left_it_empty() {
         ),
         (
             &[(MODE, "bypass")],
-            "the calls of all 2 names that ran were left out, by `bypass`",
+            "nothing that is annotated has run, or `bypass` left out all of it: put #[measure_execution_time] on a function that \
+             runs",
+        ),
+        (
+            &[(MODE, "left out")],
+            "nothing that is annotated has run, or `pause` or `bypass` left out all of it: put #[measure_execution_time] on a \
+             function that runs",
         ),
         (
             &[(MODE, "pause")],
@@ -280,7 +289,7 @@ fn what_the_program_set_is_not_called_a_variable() {
         ),
         (
             "stream",
-            "`Builder::summary_interval`: the summary goes to stderr, where each one would follow the one before, so it is \
+            "`Builder::summary_interval`: the summary goes to standard error, where each one would follow the one before, so it is \
              written at the end only; set `Builder::summary` to a file,",
         ),
         ("file", "; set `Builder::summary` to a file that can be"),

@@ -196,7 +196,7 @@ fn an_interval_without_effect_is_reported_once() {
         (
             OsStr::new("off"),
             "1s",
-            "PROFILER_SUMMARY_INTERVAL is set and PROFILER_SUMMARY is not",
+            "PROFILER_SUMMARY_INTERVAL is set and PROFILER_SUMMARY is `off`",
         ),
     ] {
         let output = program("steps", folder.path(), summary, interval)
