@@ -40,6 +40,9 @@ const LONG: Duration = Duration::from_millis(10);
 const SETTLED: Duration = Duration::from_millis(100);
 /// How long a window waits for another record of work that it launched, after the GPU times of its scopes have been read.
 const WORK_PATIENCE: Duration = Duration::from_millis(500);
+/// How long it waits for a record of work that has finished and may have none: CUPTI completes records some time after that,
+/// and a flush gives no other.
+const LATE_RECORD: Duration = Duration::from_millis(100);
 /// How long it waits for all of them, and for CUPTI to return from a call.
 const WORK_LIMIT: Duration = Duration::from_secs(2);
 /// How long a window waits for a sample on a machine that is busy. It does not wait for a call of NVML that hangs.
@@ -317,21 +320,24 @@ fn has_work(
     if begun - read_at > limit {
         return true;
     }
+    let recently = begun.saturating_sub(clock().in_ticks(LONG));
     let quiet_since = work.quiet_since(begun).max(read_at);
     if joiner.is_settled(work) {
-        // A flush gives what is complete, also records of launches that seem to have none.
-        let is_sure = work.unsure().len() == 0;
-        let settled_at = if is_sure {
-            read_at
-        } else {
-            *work.settled_at.get_or_insert(begun)
-        };
-        return flushed.includes(settled_at, false);
+        if work.unsure().len() == 0 {
+            return flushed.includes(read_at, false);
+        }
+        // A flush gives what is complete by then, also records of launches that seem to have none.
+        let settled_at = *work.settled_at.get_or_insert(begun);
+        let late = settled_at + clock().in_ticks(LATE_RECORD);
+        if begun < late {
+            let _ = flushed.includes(settled_at.max(recently), false);
+            return false;
+        }
+        return flushed.includes(late, false);
     }
     work.settled_at = None;
     // Work that the device has not finished needs another flush. If no more records come, what is there is taken.
     if begun - quiet_since <= patience {
-        let recently = begun.saturating_sub(clock().in_ticks(LONG));
         let _ = flushed.includes(read_at.max(recently), false);
         return false;
     }

@@ -75,6 +75,23 @@ fn graphs_without_nodes_and_copies_of_no_bytes_are_not_missing() {
     assert_scopes(&all, &program);
 }
 
+#[test(on = driver().kernels().script("clock real\ncupti record-delay 20ms"))]
+fn a_window_of_graphs_alone_has_the_records_that_come_late() {
+    let _profiler = init().expect("set up");
+    let program = Program::new();
+    let stream = program.gpu.stream();
+    let (graph, nodes) = program.capture(&stream, 2);
+    let trace = program.record(|program| {
+        let _scope = scope!("graph", stream = &stream);
+        program.replay(&graph, &nodes, Some("graph"));
+    });
+    assert!(trace.has_kernels(), "{:?}", trace.no_kernels_reason());
+    assert!(trace.lost_work().is_complete(), "{:?}", trace.lost_work());
+    let found = found(&trace);
+    assert_eq!(found.len(), nodes.len());
+    assert_scopes(&found, &program);
+}
+
 #[test(on = driver().kernels())]
 fn an_empty_graph_that_ends_a_scope_has_finished_with_it() {
     let _profiler = init().expect("set up");
