@@ -26,7 +26,7 @@ impl CallEdges {
     /// ```
     /// use profiler_report::TableOptions;
     /// # fn summary() -> profiler_report::Summary { profiler_report::Summary::default() }
-    /// println!("{}", summary().callers().table(&TableOptions::new().width(100)));
+    /// println!("{}", summary().callers().table(TableOptions::new().width(100)));
     /// ```
     #[must_use]
     pub fn table(&self, options: impl Borrow<TableOptions>) -> String {

@@ -24,7 +24,7 @@
 //!
 //! let averages = timeline.key_averages().sort_by("self_cpu_time_total");
 //! assert_eq!(averages.rows[0].calls, 1);
-//! println!("{}", averages.table(&TableOptions::new().row_limit(10)));
+//! println!("{}", averages.table(TableOptions::new().row_limit(10)));
 //! ```
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

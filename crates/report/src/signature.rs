@@ -3,7 +3,7 @@
 /// Returns the forms of the name of a kernel, shortest first: the name alone, with the template arguments without their
 /// paths, with all paths, and the whole name.
 pub(crate) fn forms(name: &str) -> Vec<String> {
-    let Some(function) = function(name) else {
+    let Some((function, _)) = function(name) else {
         return vec![name.to_owned()];
     };
     let segment = last_segment(function);
@@ -41,11 +41,9 @@ pub(crate) struct Signature {
 impl Signature {
     /// Takes a name apart. `None` for a text without template arguments and parameters at its end, such as a path in Rust.
     pub(crate) fn of(name: &str) -> Option<Self> {
-        let function = function(name)?;
+        let (function, parameters) = function(name)?;
         let segment = last_segment(function);
         let plain = plain(segment);
-        let start = function.as_ptr().addr() - name.as_ptr().addr();
-        let parameters = &name[start + function.len()..];
         let (list, brackets) = match segment.strip_prefix(plain) {
             Some("") | None => (parameters, ['(', ')']),
             Some(arguments) => (arguments, ['<', '>']),
@@ -101,9 +99,9 @@ fn arguments(list: &str) -> Vec<String> {
     arguments
 }
 
-/// Returns the path of a function, with its template arguments and without its return type and parameters. `None` for a
-/// text that is no function of C++, such as `Memcpy HtoD (Pageable -> Device)`.
-fn function(name: &str) -> Option<&str> {
+/// Returns the path of a function, with its template arguments and without its return type, and then its parameters. `None`
+/// for a text that is no function of C++, such as `Memcpy HtoD (Pageable -> Device)`.
+fn function(name: &str) -> Option<(&str, &str)> {
     let mut depth = 0_usize;
     let (mut start, mut end) = (0, name.len());
     let mut is_parameters = false;
@@ -122,7 +120,7 @@ fn function(name: &str) -> Option<&str> {
     let function = &name[start..end];
     // Without parameters, words are no return type.
     let is_function = !function.is_empty() && (is_parameters || start == 0);
-    is_function.then_some(function)
+    is_function.then_some((function, &name[end..]))
 }
 
 /// Returns `true` if the parenthesis at the beginning is a part of a path.

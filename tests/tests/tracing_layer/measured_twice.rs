@@ -28,16 +28,16 @@ struct Model;
 impl Model {
     /// Its row has its type, and that of the span has not.
     #[measured]
-    #[instrument(skip_all)]
-    fn forward(&self) {
+    #[instrument]
+    fn forward() {
         work(300);
     }
 }
 
 #[measured]
 impl Model {
-    #[instrument(skip(self))]
-    fn backward(&self) {
+    #[instrument]
+    fn backward() {
         work(300);
     }
 }
@@ -55,15 +55,15 @@ mod apart {
 
     impl One {
         #[super::measured]
-        pub(super) fn run(&self) {
-            Other.run();
-            Other.run();
+        pub(super) fn run() {
+            Other::run();
+            Other::run();
         }
     }
 
     impl Other {
-        #[super::instrument(skip_all)]
-        pub(super) fn run(&self) {}
+        #[super::instrument]
+        pub(super) fn run() {}
     }
 }
 
@@ -94,8 +94,8 @@ fn the_two_rows_of_a_function_share_its_time_and_a_note_names_them() {
     for _ in 0..3 {
         below();
         above();
-        Model.forward();
-        Model.backward();
+        Model::forward();
+        Model::backward();
     }
     for function in ["below", "above", "forward", "backward"] {
         let rows = rows_of(function);
@@ -137,7 +137,7 @@ fn a_future_has_a_note_too() {
 #[test]
 fn functions_with_one_name_are_not_taken_for_one() {
     install();
-    apart::One.run();
+    apart::One::run();
     assert_eq!(rows_of("run").len(), 2);
     assert_eq!(notes(), [""; 0]);
 }

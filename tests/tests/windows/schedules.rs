@@ -306,6 +306,10 @@ fn a_toggled_activity_stays_so_in_later_windows() {
 }
 
 #[test(measuring)]
+#[allow(
+    clippy::needless_borrows_for_generic_args,
+    reason = "a reference to a list is one too"
+)]
 fn activities_are_given_as_any_list_and_by_the_names_of_torch() {
     let slice: &[ProfilerActivity] = &[ProfilerActivity::Cpu];
     let has_cpu_alone = |builder: ProfileBuilder| {

@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "{}",
         trace
             .key_averages_by(GroupBy::new().group_by_input_shape(true))
-            .table(&TableOptions::new().sort_by("cpu_time_total").row_limit(10))
+            .table(TableOptions::new().sort_by("cpu_time_total").row_limit(10))
     );
 
     // 4. To analyze memory consumption, and 6. stack traces.

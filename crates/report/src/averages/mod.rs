@@ -44,7 +44,7 @@ pub use of_timeline::{Measured, gather};
 /// use profiler_report::{SortKey, TableOptions};
 /// # fn summary() -> profiler_report::Summary { profiler_report::Summary::default() }
 /// let averages = summary().key_averages();
-/// println!("{}", averages.table(&TableOptions::new().sort_by(SortKey::SelfCpuTimeTotal).row_limit(10)));
+/// println!("{}", averages.table(TableOptions::new().sort_by(SortKey::SelfCpuTimeTotal).row_limit(10)));
 ///
 /// let model = averages.restrict("^model::")?.restrict(2)?;
 /// assert!(model.rows.len() <= 2);

@@ -57,7 +57,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "wWtYK97e3o1+lq46qDYHDdlB/MJHMeDTlJ51EcbYWsA=";
+const SCRIPT_HASH: &str = "BY8i+3EAlvObZLHcYndZcL+Qie6O+ITJzMxifr/mOG8=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///

@@ -1,9 +1,8 @@
 //! A sentence in HTML.
 
-use std::borrow::Cow;
-
 use super::escape::Text;
 use crate::sentence::{Part, Sentence};
+use crate::text::shorten;
 
 /// How many characters of a name a sentence shows. The table has all of it.
 const MAX_NAME: usize = 100;
@@ -17,13 +16,9 @@ pub(super) fn html(sentence: &Sentence) -> String {
     sentence.0.iter().map(part).collect()
 }
 
-/// Returns a name, or the end of a long one.
-fn shortened(name: &str) -> Cow<'_, str> {
-    let tail = name.char_indices().rev().nth(MAX_NAME - 1);
-    match tail {
-        Some((start, _)) if start > 0 => Cow::Owned(format!("…{}", &name[start..])),
-        _ => Cow::Borrowed(name),
-    }
+/// Returns a name, or what says most of a long one.
+fn shortened(name: &str) -> String {
+    shorten(&[name], MAX_NAME).concat()
 }
 
 #[cfg(test)]
@@ -31,10 +26,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_name_is_cut_to_its_end() {
+    fn a_long_name_is_cut_as_in_tables() {
         let name = "é".repeat(100);
         assert_eq!(shortened(&name), name);
         let long = format!("x{name}");
-        assert_eq!(shortened(&long), format!("…{name}"));
+        assert_eq!(shortened(&long), format!("…{}", "é".repeat(99)));
+        let kernel = format!("void at::softmax<float, 8>({})", "int, ".repeat(40));
+        assert_eq!(shortened(&kernel), "at::softmax<float, 8>");
     }
 }

@@ -144,7 +144,7 @@ impl Summary {
     /// ```
     /// use profiler_report::TableOptions;
     /// # fn summary() -> profiler_report::Summary { profiler_report::Summary::default() }
-    /// println!("{}", summary().sort_by("self_cuda_time_total").table(&TableOptions::new().row_limit(10)));
+    /// println!("{}", summary().sort_by("self_cuda_time_total").table(TableOptions::new().row_limit(10)));
     /// ```
     #[must_use]
     pub fn sort_by(mut self, key: impl TryInto<SortKey, Error: Into<SortKeyError>>) -> Self {

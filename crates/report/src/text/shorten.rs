@@ -7,6 +7,9 @@ use crate::signature::Signature;
 /// Marks names whose calls are too short to be timed individually.
 pub(crate) const TOO_SHORT_MARK: &str = "~ ";
 
+/// Stands in front of names that belong to the row above them.
+const INDENTATION: &str = "  ";
+
 const ELLIPSIS: &str = "…";
 
 /// Returns the number of columns that a text takes on a terminal.
@@ -134,8 +137,7 @@ struct FunctionCuts {
 fn functions<'t>(texts: &[&'t str], limit: usize) -> HashMap<&'t str, FunctionCuts> {
     let mut alike: HashMap<String, Vec<(&str, Signature)>> = HashMap::new();
     for text in texts {
-        let name = text.strip_prefix(TOO_SHORT_MARK).unwrap_or(text);
-        if let Some(signature) = Signature::of(name) {
+        if let Some(signature) = Signature::of(without_mark(text)) {
             let first = marked(text, limit, |_, limit| cut_arguments(&signature, limit));
             alike.entry(first).or_default().push((text, signature));
         }
@@ -162,22 +164,25 @@ fn functions<'t>(texts: &[&'t str], limit: usize) -> HashMap<&'t str, FunctionCu
 }
 
 /// Keeps what fits: all template arguments, or the first ones (`softmax<float, …>`), or the end of the name (`…max<…>`).
+/// Parameters say less, and are left out.
 fn cut_arguments(signature: &Signature, limit: usize) -> String {
-    let longer = signature.longer.iter();
-    let is_cut = signature.brackets == ['<', '>'];
-    if let Some(fits) = longer
-        .into_iter()
-        .find(|name| is_cut && width(name) <= limit)
-    {
+    if signature.brackets == ['(', ')'] {
+        let plain = &signature.plain;
+        return if width(plain) <= limit {
+            plain.clone()
+        } else {
+            end(plain, limit)
+        };
+    }
+    let mut longer = signature.longer.iter();
+    if let Some(fits) = longer.find(|name| width(name) <= limit) {
         return fits.clone();
     }
     let counts = (0..=signature.arguments.len()).rev();
     let mut cuts = counts.map(|count| chosen_arguments(signature, limit, |index| index < count));
-    let fitting = cuts.find(|cut| !cut.is_empty());
-    fitting.unwrap_or_else(|| {
-        let [open, close] = signature.brackets;
-        let all = format!("{open}{ELLIPSIS}{close}");
-        end(&signature.plain, limit.saturating_sub(width(&all))) + &all
+    cuts.find(|cut| !cut.is_empty()).unwrap_or_else(|| {
+        let all = "<…>";
+        end(&signature.plain, limit.saturating_sub(width(all))) + all
     })
 }
 
@@ -204,14 +209,18 @@ fn chosen_arguments(
     }
 }
 
-/// Cuts a text and keeps the mark in front of it.
+/// Cuts a text and keeps what stands in front of the name.
 fn marked(text: &str, limit: usize, cut: impl Fn(&str, usize) -> String) -> String {
-    match text.strip_prefix(TOO_SHORT_MARK) {
-        Some(name) => {
-            TOO_SHORT_MARK.to_owned() + &cut(name, limit.saturating_sub(TOO_SHORT_MARK.len()))
-        }
-        None => cut(text, limit),
-    }
+    let name = without_mark(text);
+    let mark = &text[..text.len() - name.len()];
+    mark.to_owned() + &cut(name, limit.saturating_sub(mark.len()))
+}
+
+/// Returns the name without the mark or the indentation in front of it.
+fn without_mark(text: &str) -> &str {
+    let marks = [TOO_SHORT_MARK, INDENTATION];
+    let name = marks.iter().find_map(|mark| text.strip_prefix(mark));
+    name.unwrap_or(text)
 }
 
 /// Cuts a text that is numbered.
@@ -402,11 +411,17 @@ mod tests {
             80,
             &["softmax_warp_forward<float, float, float, 8, false>"],
         );
+        assert_short(&["saxpy(float*, float const*, int)"], 20, &["saxpy"]);
+        let overloads = [
+            "saxpy(float*, float const*, int)",
+            "saxpy(float*, double const*, int)",
+        ];
         assert_short(
-            &["saxpy(float*, float const*, int)"],
-            20,
-            &["saxpy(float*, …)"],
+            &overloads,
+            27,
+            &["saxpy(…, float const*, …)", "saxpy(…, double const*, …)"],
         );
+        assert_short(&["  void at::f<float, int>(int)"], 14, &["  f<float, …>"]);
     }
 
     #[test]

@@ -103,7 +103,8 @@ class Surface {
    */
   write(text, x, y, space) {
     if (space < 14) return;
-    let shown = text.length > 300 ? text.slice(-300) : text;
+    // Long names are those of kernels, with their parameters at the end.
+    let shown = text.length > 300 ? text.slice(lastSegment(text)).slice(0, 300) : text;
     if (this.measure(shown) > space) {
       const short = shown.slice(lastSegment(shown));
       shown = this.measure(short) <= space ? short : this.shortened(short, space);
