@@ -34,6 +34,13 @@ impl Sentence {
         self.with(Part::Name(name.to_owned()))
     }
 
+    /// Appends another sentence.
+    #[cfg(feature = "export")]
+    pub(crate) fn then(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+
     fn with(mut self, part: Part) -> Self {
         self.0.push(part);
         self

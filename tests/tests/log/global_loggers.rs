@@ -21,7 +21,7 @@ fn cloned() {}
 #[measure_execution_time(log = &BOARD)]
 fn by_reference() {}
 
-#[test]
+#[test(measuring)]
 fn all_calls_of_a_program_without_further_set_up_are_in_the_file() {
     if child::dir().is_some() {
         for _ in 0..3 {
@@ -41,8 +41,9 @@ fn all_calls_of_a_program_without_further_set_up_are_in_the_file() {
     };
     let scalars = event_files::read(path).scalars;
     for name in ["by_name", "cloned", "by_reference"] {
-        let tag = format!("global_loggers/{name}/cpu_ms");
-        let of_name = scalars.iter().filter(|scalar| scalar.tag == tag);
+        // By the GPU, where there is one.
+        let tags = ["cpu", "cuda"].map(|clock| format!("global_loggers/{name}/{clock}_ms"));
+        let of_name = scalars.iter().filter(|scalar| tags.contains(&scalar.tag));
         let steps: Vec<i64> = of_name.map(|scalar| scalar.step).collect();
         assert_eq!(steps, [0, 1, 2], "{name}: {scalars:?}");
     }

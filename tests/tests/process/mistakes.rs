@@ -42,6 +42,10 @@ fn run(variables: &[(&str, &str)]) -> Ran {
         command.env_remove(variable);
     }
     for (name, value) in variables {
+        if *value == "backend" {
+            // There may be a driver.
+            command.env("PROFILER_CUDA_LIBRARY", "/nowhere/libcuda.so.1");
+        }
         command.env(
             name,
             value.replace("DIR", &folder.path().display().to_string()),

@@ -7,7 +7,7 @@ use super::threads::Threads;
 use super::{DeviceIdle, DeviceSegment, DeviceState, GpuIdle, IdleCharge};
 use crate::call_tree;
 use crate::gpu_work::GpuWorkKind;
-use crate::kernels::Gaps;
+use crate::kernels::{Gaps, union};
 use crate::timeline::{SliceKind, Timeline, Track};
 use crate::walk::{NONE, Visit, Walk};
 
@@ -34,7 +34,9 @@ pub(super) fn of_timeline(timeline: &Timeline) -> GpuIdle {
         }
         let of_device = works.entry(device_key(track));
         let (_, works) = of_device.or_insert_with(|| (track, Vec::new()));
+        let kind = work.map(|work| work.kind);
         works.push(Work {
+            is_kernel: !matches!(kind, Some(GpuWorkKind::Memcpy(_) | GpuWorkKind::Memset(_))),
             start: slice.start_ns,
             end: slice.start_ns.saturating_add(slice.duration_ns),
             launch: slice
@@ -55,12 +57,17 @@ pub(super) fn of_timeline(timeline: &Timeline) -> GpuIdle {
     let window = (begin, end.max(timeline.duration_ns));
     let charged = Charged::of(timeline, callers);
     let devices = works.into_values().map(|(track, works)| {
+        let kernels = works.iter().filter(|work| work.is_kernel);
+        let kernels = kernels.map(|work| (0, work.start, work.end));
+        let with_kernels = union(kernels.collect());
         let segments = segments(works, window, gaps.of_rank(track.rank), &threads);
+        let device = account(segments, &charged);
         DeviceIdle {
             rank: track.rank,
             device: track.device,
             device_name: track.device_name.clone(),
-            ..account(segments, &charged)
+            copy_ns: device.busy_ns.saturating_sub(with_kernels),
+            ..device
         }
     });
     GpuIdle {

@@ -66,6 +66,8 @@ pub struct DeviceIdle {
     pub device_name: String,
     /// How long anything ran.
     pub busy_ns: i64,
+    /// The part of `busy_ns` in which copies and fills ran, and no kernel.
+    pub copy_ns: i64,
     /// Idle, between the first work and the last: until the call that launched the next work began.
     pub host_ns: i64,
     /// Idle, between the first work and the last: until that call returned.

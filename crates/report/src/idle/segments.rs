@@ -12,6 +12,7 @@ pub(super) struct Work<'l> {
     pub(super) start: i64,
     pub(super) end: i64,
     pub(super) launch: Option<&'l Launch>,
+    pub(super) is_kernel: bool,
 }
 
 /// Cuts the window of a device into times in one state each. `gaps` are the times in which nothing was recorded, in their

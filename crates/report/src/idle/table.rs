@@ -50,7 +50,7 @@ impl DeviceIdle {
     }
 
     /// Returns the device as people name it: `GPU 0 (NVIDIA H100)`.
-    fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         let mut title = match self.device {
             Some(ordinal) => format!("GPU {ordinal}"),
             None => "GPU".to_owned(),
@@ -157,6 +157,7 @@ impl DeviceIdle {
             Field::text("device_name", &self.device_name),
             Field::raw("window_ns", self.window_ns()),
             Field::raw("busy_ns", self.busy_ns),
+            Field::raw("copy_ns", self.copy_ns),
             Field::raw("idle_ns", self.idle_ns()),
             Field::raw("not_recorded_ns", self.not_recorded_ns),
             Field::raw("host_ns", self.host_ns),

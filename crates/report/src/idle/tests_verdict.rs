@@ -45,6 +45,20 @@ fn from_nine_tenths_on_the_device_limits() {
 }
 
 #[test]
+fn a_device_that_mostly_copies_is_limited_by_copies() {
+    let mut copying = device(95_000, &[charge("load", 5_000, 5_000)]);
+    copying.copy_ns = 60_000;
+    let verdict = copying.verdict();
+    assert!(
+        verdict.starts_with(
+            "Copies limit it: the GPU was busy for 95 % of the time between its first work and its last, 63 % of that with \
+             copies and fills and without kernels."
+        ),
+        "{verdict}"
+    );
+}
+
+#[test]
 fn the_most_specific_function_with_half_of_the_idle_time_is_named() {
     let mut load = charge("load", 38_000, 48_000);
     load.location = "src/data.rs:12".to_owned();

@@ -116,12 +116,25 @@ impl DeviceIdle {
                     of_window(self.after_last_ns)
                 ),
             ),
-            Limit::Device => sentence
-                .strong("The GPU limits it")
-                .text(&format!(": it was busy for {busy} of the time {between}.")),
-            Limit::MostlyDevice => sentence
-                .strong("Mostly the GPU limits it")
-                .text(&format!(": it was busy for {busy} of the time {between}.")),
+            Limit::Device | Limit::MostlyDevice => {
+                let is_copying = self.copy_ns > self.busy_ns / 2;
+                let copies = percent(self.copy_ns as f64 / self.busy_ns.max(1) as f64);
+                sentence
+                    .strong(match (self.limit(), is_copying) {
+                        (Limit::Device, false) => "The GPU limits it",
+                        (Limit::Device, true) => "Copies limit it",
+                        (_, false) => "Mostly the GPU limits it",
+                        (_, true) => "Mostly copies limit it",
+                    })
+                    .text(&if is_copying {
+                        format!(
+                            ": the GPU was busy for {busy} of the time {between}, {copies} of that with copies and fills and \
+                             without kernels."
+                        )
+                    } else {
+                        format!(": it was busy for {busy} of the time {between}.")
+                    })
+            }
             Limit::Launched => sentence.strong("Launched work begins late").text(&format!(
                 ": the GPU was idle for {idle} of the time {between}, {} of that with work that was launched at least 10 µs \
                  before it began.",

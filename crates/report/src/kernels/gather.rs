@@ -195,7 +195,7 @@ impl<'n> ScopeTally<'n> {
 }
 
 /// Returns how long any of the spans lasted, added up over the devices.
-fn union(mut spans: Vec<(u32, i64, i64)>) -> i64 {
+pub(crate) fn union(mut spans: Vec<(u32, i64, i64)>) -> i64 {
     spans.sort_unstable();
     let mut sum = 0_i64;
     let mut until: Option<(u32, i64)> = None;

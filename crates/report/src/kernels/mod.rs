@@ -19,6 +19,7 @@ use super::text::{Field, csv};
 use super::verdict::Verdict;
 
 pub(crate) use gaps::Gaps;
+pub(crate) use gather::union;
 pub(crate) use of_timeline::of_timeline;
 pub use row::{CopyUse, FillUse, KernelRow, KernelRowKind, KernelUse, MinMax};
 

@@ -19,7 +19,6 @@ mod table;
 mod time_line;
 mod tree;
 mod verdict;
-mod work;
 mod work_details;
 
 use std::fmt::Write;
@@ -27,7 +26,6 @@ use std::path::Path;
 
 use self::escape::Text;
 use super::{ExportError, file};
-use crate::kernels::Kernels;
 use crate::summary::Summary;
 use crate::timeline::Timeline;
 
@@ -83,7 +81,6 @@ pub struct Page<'r> {
     summary: Option<&'r Summary>,
     timeline: Option<&'r Timeline>,
     baseline: Option<&'r Summary>,
-    kernels: Option<&'r Kernels>,
 }
 
 impl<'r> Page<'r> {
@@ -116,15 +113,6 @@ impl<'r> Page<'r> {
         }
     }
 
-    /// Sets the kernels of the time line, which decide what limits the program.
-    #[doc(hidden)]
-    pub fn kernels(self, kernels: &'r Kernels) -> Self {
-        Self {
-            kernels: Some(kernels),
-            ..self
-        }
-    }
-
     /// Compares the rows with those of another summary. The page shows differences and no verdict: two runs differ by
     /// chance too.
     pub fn baseline(self, baseline: &'r Summary) -> Self {
@@ -138,16 +126,8 @@ impl<'r> Page<'r> {
     #[must_use]
     pub fn to_html(&self) -> String {
         if let (None, Some(timeline)) = (self.summary, self.timeline) {
-            let averages = timeline.key_averages();
-            let kernels = averages.kernels();
-            let summary = of_timeline::summary(timeline, averages);
-            return self.kernels(&kernels).summary(&summary).to_html();
-        }
-        if let (None, Some(timeline)) = (self.kernels, self.timeline)
-            && !timeline.work.is_empty()
-        {
-            let kernels = timeline.key_averages().kernels();
-            return self.kernels(&kernels).to_html();
+            let summary = of_timeline::summary(timeline, timeline.key_averages());
+            return self.summary(&summary).to_html();
         }
         let title = self.title_text();
         let mut html = String::with_capacity(1 << 18);

@@ -8,6 +8,7 @@ use crate::date;
 use crate::row::Row;
 use crate::summary::Summary;
 use crate::text::units;
+use crate::timeline::Timeline;
 use crate::times::Times;
 use std::fmt::Write;
 
@@ -23,10 +24,9 @@ pub(super) fn push(html: &mut String, page: &Page<'_>, title: &str) {
     );
     let Some(summary) = page.summary else { return };
     html.push_str("<section id=verdict aria-label=Verdict>\n");
-    let [where_it_went, limit] = verdict::sentences(summary, page.kernels);
-    let _ = writeln!(html, "<p>{}</p>", sentence::html(&where_it_went));
-    if !limit.is_empty() {
-        let _ = writeln!(html, "<p>{}</p>", sentence::html(&limit));
+    let idle = page.timeline.map(Timeline::gpu_idle).unwrap_or_default();
+    for sentence in verdict::sentences(summary, &idle) {
+        let _ = writeln!(html, "<p>{}</p>", sentence::html(&sentence));
     }
     html.push_str("</section>\n");
     html.push_str("<section id=clocks aria-label=\"Where the time went\">\n");

@@ -1,12 +1,10 @@
 //! The two sentences at the top of the page: where the time went, and what limits the program.
 
-use super::work::Work;
-use crate::kernels::Kernels;
+use crate::idle::GpuIdle;
 use crate::row::Row;
 use crate::sentence::{Sentence, percent};
 use crate::summary::Summary;
 use crate::text::units;
-use crate::verdict::Verdict;
 
 /// From this share of a run on, the device counts as busy.
 const BUSY: f64 = 0.7;
@@ -22,8 +20,6 @@ enum Limit {
     Device,
     /// The device waits for launches.
     Launches,
-    /// The limit is what the recorded kernels and copies show.
-    Work(Verdict),
     /// The device waits while functions without GPU times run.
     HostWork,
     /// Measured functions cover little of the run.
@@ -50,31 +46,29 @@ struct Shares {
     host_only: f64,
     /// The fraction of the CPU self time in which threads did not run on a processor, if thread times were measured.
     off_processor: Option<f64>,
-    /// The verdict from the kernels, if they were recorded.
-    work: Option<Verdict>,
-    /// How long they were not, in nanoseconds: it is no part of the run that `device` is a fraction of.
-    unrecorded_ns: f64,
 }
 
 impl Shares {
-    fn of(summary: &Summary, work: Option<&Work<'_>>, unrecorded_ns: f64) -> Self {
+    fn of(summary: &Summary) -> Self {
         let rows = &summary.rows;
         let host = sum(rows, cpu_self);
-        let device = work.map_or_else(|| sum(rows, cuda_self), |work| work.busy_ns);
+        let device = sum(rows, cuda_self);
         let bound = |row: &Row| cuda_self(row) * row.launch_bound.unwrap_or(0.0);
-        let is_on_gpu =
-            |row: &Row| row.cuda.is_some() || work.is_some_and(|work| work.is_of(&row.name));
-        let without_gpu = |row: &Row| if is_on_gpu(row) { 0.0 } else { cpu_self(row) };
+        let without_gpu = |row: &Row| {
+            if row.cuda.is_some() {
+                0.0
+            } else {
+                cpu_self(row)
+            }
+        };
         Self {
             has_rows: !rows.is_empty(),
-            has_gpu: work.is_some() || rows.iter().any(|row| row.cuda.is_some()),
+            has_gpu: rows.iter().any(|row| row.cuda.is_some()),
             host: ratio(host, summary.wall_ns),
-            device: ratio(device, summary.wall_ns - unrecorded_ns),
+            device: ratio(device, summary.wall_ns),
             launch_bound: ratio(sum(rows, bound), device),
             host_only: ratio(sum(rows, without_gpu), host),
             off_processor: off_processor(rows),
-            work: work.map(|work| work.verdict),
-            unrecorded_ns,
         }
     }
 
@@ -90,18 +84,13 @@ impl Shares {
             };
         }
         // The GPU time of a launch-bound call includes the gaps in which the device waits for launches.
-        let is_waiting = match self.work {
-            Some(verdict) => matches!(verdict, Verdict::LaunchBound | Verdict::GapBound),
-            None => self.launch_bound >= 0.5,
-        };
+        let is_waiting = self.launch_bound >= 0.5;
         if self.device >= LITTLE && !is_waiting {
-            self.work.map_or(Limit::Device, Limit::Work)
+            Limit::Device
         } else if self.host.max(self.device) < LITTLE {
             Limit::Unmeasured
         } else if self.host_only >= 0.5 && self.device < BUSY {
             Limit::HostWork
-        } else if let Some(verdict) = self.work {
-            Limit::Work(verdict)
         } else if is_waiting {
             Limit::Launches
         } else {
@@ -110,22 +99,41 @@ impl Shares {
     }
 }
 
-/// Returns both sentences. `kernels` are those of the window, if there is one.
-pub(super) fn sentences(summary: &Summary, kernels: Option<&Kernels>) -> [Sentence; 2] {
-    let work = kernels.and_then(Work::of);
-    let unrecorded = kernels.filter(|_| work.is_some());
-    // For each process on average, as the time of the run is.
-    let unrecorded = unrecorded.map_or(0.0, |kernels| {
-        kernels.unrecorded_ns / kernels.processes.max(1) as f64
-    });
-    let shares = Shares::of(summary, work.as_ref(), unrecorded);
-    [
-        where_it_went(summary, &shares, work.as_ref()),
-        what_limits(summary, &shares, work.as_ref()),
-    ]
+/// The most devices that the page has sentences for.
+const DEVICES: usize = 4;
+
+/// Returns the sentences: where the time went, and what limits the program. If kernels were recorded, `idle` says the latter
+/// for each device.
+pub(super) fn sentences(summary: &Summary, idle: &GpuIdle) -> Vec<Sentence> {
+    let shares = Shares::of(summary);
+    let mut sentences = vec![where_it_went(summary, &shares)];
+    for device in idle.devices.iter().take(DEVICES) {
+        let mut of_device = device.sentences();
+        if idle.devices.len() > 1 {
+            let title = Sentence::new().strong(&device.title()).text(": ");
+            let first = of_device.first_mut();
+            if let Some(first) = first {
+                *first = title.then(std::mem::take(first));
+            }
+        }
+        let joined = of_device
+            .into_iter()
+            .reduce(|one, next| one.text(" ").then(next));
+        sentences.extend(joined);
+    }
+    let more = idle.devices.len().saturating_sub(DEVICES);
+    if more > 0 {
+        let text = format!("{more} more GPUs are left out here: `profiler explain` shows all.");
+        sentences.push(Sentence::new().text(&text));
+    }
+    if idle.devices.is_empty() {
+        sentences.push(what_limits(summary, &shares));
+    }
+    sentences.retain(|sentence| !sentence.is_empty());
+    sentences
 }
 
-fn where_it_went(summary: &Summary, shares: &Shares, work: Option<&Work<'_>>) -> Sentence {
+fn where_it_went(summary: &Summary, shares: &Shares) -> Sentence {
     let rows = &summary.rows;
     if !shares.has_rows {
         let reason = summary.nothing_measured.as_deref();
@@ -139,11 +147,7 @@ fn where_it_went(summary: &Summary, shares: &Shares, work: Option<&Work<'_>>) ->
     sentence = push_largest(sentence, rows, cpu_self);
     if shares.has_gpu {
         sentence = sentence.text("; on the GPU, ");
-        let has_times = rows.iter().any(|row| row.cuda.is_some());
-        sentence = match work.filter(|_| !has_times) {
-            Some(work) => work.push_largest(sentence),
-            None => push_largest(sentence, rows, cuda_self),
-        };
+        sentence = push_largest(sentence, rows, cuda_self);
     }
     sentence.text(".")
 }
@@ -173,7 +177,7 @@ fn push_largest(sentence: Sentence, rows: &[Row], own: fn(&Row) -> f64) -> Sente
     }
 }
 
-fn what_limits(summary: &Summary, shares: &Shares, work: Option<&Work<'_>>) -> Sentence {
+fn what_limits(summary: &Summary, shares: &Shares) -> Sentence {
     let busy = percent(shares.device.min(1.0));
     let sentence = Sentence::new();
     let sentence = match shares.limit() {
@@ -181,10 +185,6 @@ fn what_limits(summary: &Summary, shares: &Shares, work: Option<&Work<'_>>) -> S
         Limit::Device => sentence.strong("The GPU limits it").text(&format!(
             ": it was busy for {busy} of the run, and most work takes longer than its launch"
         )),
-        Limit::Work(_) => match work {
-            Some(work) => work.push_limit(sentence, &busy),
-            None => return sentence,
-        },
         Limit::Launches => sentence.strong("It is launch-bound").text(&format!(
             ": {} of the GPU time is in calls whose launches take at least as long as their work, so the GPU waits for the \
              CPU",
@@ -195,7 +195,7 @@ fn what_limits(summary: &Summary, shares: &Shares, work: Option<&Work<'_>>) -> S
                 ": the GPU was busy for {busy} of the run, while {} of the CPU time is in functions without GPU work",
                 percent(shares.host_only)
             ));
-            push_first_host_only(sentence, &summary.rows, work)
+            push_first_host_only(sentence, &summary.rows)
         }
         Limit::Unmeasured => sentence.strong("What limits it was not measured").text(&format!(
             ": measured functions took {} of the run{}",
@@ -227,22 +227,11 @@ fn what_limits(summary: &Summary, shares: &Shares, work: Option<&Work<'_>>) -> S
             }
         )),
     };
-    if work.is_some() {
-        // The kernels show what GPU times lack.
-        return match shares.unrecorded_ns {
-            ns if ns > 0.0 => sentence.text(&format!(
-                "; {}, in which kernels were not recorded, are left out of its share.",
-                units::time(ns)
-            )),
-            _ => sentence.text("."),
-        };
-    }
     about_missing_times(sentence, summary, shares)
 }
 
-fn push_first_host_only(sentence: Sentence, rows: &[Row], work: Option<&Work<'_>>) -> Sentence {
+fn push_first_host_only(sentence: Sentence, rows: &[Row]) -> Sentence {
     let host_only = rows.iter().filter(|row| row.cuda.is_none());
-    let host_only = host_only.filter(|row| work.is_none_or(|work| !work.is_of(&row.name)));
     let first = host_only.max_by(|left, right| cpu_self(left).total_cmp(&cpu_self(right)));
     match first {
         Some(row) => sentence.text(", first of all ").name(&row.name),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::kernels::ScopeKernels;
+use crate::idle::{DeviceIdle, IdleCharge};
 use crate::times::Times;
 
 const MS: f64 = 1e6;
@@ -21,6 +21,12 @@ fn row(name: &str, cpu_ms: f64, cuda: Option<(f64, f64)>) -> Row {
     }
 }
 
+/// Returns the sentences of a run without recorded kernels.
+fn texts(summary: &Summary) -> Vec<String> {
+    let sentences = sentences(summary, &GpuIdle::default());
+    sentences.iter().map(ToString::to_string).collect()
+}
+
 /// A run of 100 ms.
 fn summary(rows: Vec<Row>) -> Summary {
     Summary {
@@ -36,7 +42,7 @@ fn summary(rows: Vec<Row>) -> Summary {
 
 #[track_caller]
 fn assert_sentences(rows: Vec<Row>, expected: [&str; 2]) {
-    let found = sentences(&summary(rows), None).map(|sentence| sentence.to_string());
+    let found = texts(&summary(rows));
     assert_eq!(found, expected);
 }
 
@@ -44,10 +50,10 @@ fn assert_sentences(rows: Vec<Row>, expected: [&str; 2]) {
 fn without_rows_the_reason_is_given() {
     let mut summary = summary(Vec::new());
     summary.nothing_measured = Some("the filter `x` leaves nothing".to_owned());
-    let found = sentences(&summary, None).map(|sentence| sentence.to_string());
+    let found = texts(&summary);
     assert_eq!(
         found,
-        ["Nothing was measured: the filter `x` leaves nothing.", ""]
+        ["Nothing was measured: the filter `x` leaves nothing."]
     );
 }
 
@@ -100,12 +106,8 @@ fn a_device_that_waits_for_launches_is_not_the_limit() {
 
 #[test]
 fn gpu_times_of_launch_bound_calls_do_not_show_a_busy_device() {
-    let [_, limit] = sentences(&summary(vec![row("a", 95.0, Some((95.0, 1.0)))]), None);
-    assert!(
-        limit.to_string().starts_with("It is launch-bound: 100 %"),
-        "{}",
-        limit.to_string()
-    );
+    let limit = texts(&summary(vec![row("a", 95.0, Some((95.0, 1.0)))])).remove(1);
+    assert!(limit.starts_with("It is launch-bound: 100 %"), "{}", limit);
 }
 
 #[test]
@@ -127,9 +129,9 @@ fn functions_without_gpu_work_hold_the_device_up() {
 
 #[test]
 fn a_run_that_was_hardly_measured_has_no_verdict() {
-    let [_, limit] = sentences(&summary(vec![row("a", 5.0, Some((5.0, 0.0)))]), None);
+    let limit = texts(&summary(vec![row("a", 5.0, Some((5.0, 0.0)))])).remove(1);
     assert_eq!(
-        limit.to_string(),
+        limit,
         "What limits it was not measured: measured functions took 5 % of the run, and the GPU was busy for 5 %."
     );
 }
@@ -138,9 +140,9 @@ fn a_run_that_was_hardly_measured_has_no_verdict() {
 fn threads_that_do_not_run_are_waiting() {
     let mut waiting = row("recv", 80.0, None);
     waiting.self_thread_time_total_ns = Some(8.0 * MS);
-    let [_, limit] = sentences(&summary(vec![waiting]), None);
+    let limit = texts(&summary(vec![waiting])).remove(1);
     assert_eq!(
-        limit.to_string(),
+        limit,
         "Waiting limits it: for 90 % of the measured time, its threads did not run; what the GPU did is not known (the \
          driver is not loaded)."
     );
@@ -150,111 +152,59 @@ fn threads_that_do_not_run_are_waiting() {
 fn missing_gpu_times_make_the_verdict_uncertain() {
     let mut lossy = row("a", 20.0, Some((90.0, 0.1)));
     lossy.without_cuda = 5;
-    let [_, limit] = sentences(&summary(vec![lossy]), None);
+    let limit = texts(&summary(vec![lossy])).remove(1);
     assert!(
-        limit
-            .to_string()
-            .ends_with("; this is uncertain, since 5 of 15 GPU times are missing."),
+        limit.ends_with("; this is uncertain, since 5 of 15 GPU times are missing."),
         "{}",
-        limit.to_string()
+        limit
     );
 }
 
-/// The work of a function, in milliseconds: busy, with copies alone, idle, and idle before launches.
-fn work(name: &str, [busy, copies, idle, gap]: [f64; 4]) -> ScopeKernels {
-    ScopeKernels {
-        scope: Some(name.to_owned()),
-        calls: 10,
-        busy_ns: busy * MS,
-        copy_ns: copies * MS,
-        idle_ns: idle * MS,
-        launch_gap_ns: Some(gap * MS),
-        ..ScopeKernels::default()
-    }
-}
-
-/// The limit of a run of 100 ms in which a function without GPU time prepared work for 10 ms.
-fn limit_of(scopes: Vec<ScopeKernels>) -> String {
-    let rows = vec![
-        row("forward", 40.0, Some((90.0, 1.0))),
-        row("load", 10.0, None),
-    ];
-    let kernels = Kernels {
-        is_recorded: true,
-        scopes,
-        ..Kernels::default()
+#[test]
+fn recorded_kernels_say_what_limits_each_device() {
+    let device = |ordinal, busy_ns| DeviceIdle {
+        device: Some(ordinal),
+        busy_ns,
+        host_ns: 100_000 - busy_ns,
+        charges: vec![IdleCharge {
+            name: Some("load".to_owned()),
+            idle_ns: 100_000 - busy_ns,
+            inclusive_ns: 100_000 - busy_ns,
+            ..IdleCharge::default()
+        }],
+        ..DeviceIdle::default()
     };
-    let [_, limit] = sentences(&summary(rows), Some(&kernels));
-    limit.to_string()
-}
-
-#[test]
-fn recorded_kernels_decide_what_limits_the_run() {
-    for (scopes, expected) in [
-        (
-            vec![
-                work("forward", [20.0, 0.0, 60.0, 50.0]),
-                work("load", [5.0, 5.0, 0.0, 0.0]),
-            ],
-            "It is launch-bound: in functions that launch work, the GPU had nothing to do for 60.0 ms of 80.0 ms, mostly \
-             because the next work had not been launched, first of all in `forward`.",
-        ),
-        (
-            vec![work("forward", [20.0, 0.0, 60.0, 10.0])],
-            "It is gap-bound: in functions that launch work, the GPU waited for 60.0 ms of 80.0 ms, although the next work \
-             had been launched, first of all in `forward`.",
-        ),
-        (
-            vec![
-                work("forward", [10.0, 0.0, 0.0, 0.0]),
-                work("load", [50.0, 40.0, 0.0, 0.0]),
-            ],
-            "Copies limit it: the GPU was busy for 60 % of the run, and ran copies and fills without kernels for 40.0 ms, \
-             first of all in `load`.",
-        ),
-        (
-            vec![work("forward", [90.0, 0.0, 5.0, 5.0])],
-            "The GPU limits it: it was busy for 90 % of the run, mostly with kernels, first of all in `forward`.",
-        ),
-    ] {
-        assert_eq!(limit_of(scopes), expected);
-    }
-}
-
-#[test]
-fn the_device_is_busy_for_a_share_of_the_time_in_which_kernels_were_recorded() {
-    // The sum over eight processes is longer than the run.
-    for processes in [1, 8] {
-        let kernels = Kernels {
-            is_recorded: true,
-            unrecorded_ns: 20.0 * MS * processes as f64,
-            processes,
-            scopes: vec![work("forward", [60.0, 0.0, 0.0, 0.0])],
-            ..Kernels::default()
-        };
-        let [_, limit] = sentences(&summary(vec![row("forward", 40.0, None)]), Some(&kernels));
-        assert_eq!(
-            limit.to_string(),
-            "The GPU limits it: it was busy for 75 % of the run, mostly with kernels, first of all in `forward`; 20.0 ms, in \
-             which kernels were not recorded, are left out of its share."
-        );
-    }
-}
-
-#[test]
-fn kernels_without_gpu_times_of_scopes_are_known_too() {
-    let kernels = Kernels {
-        is_recorded: true,
-        scopes: vec![work("forward", [60.0, 0.0, 0.0, 0.0])],
-        ..Kernels::default()
+    let idle = |devices: &[DeviceIdle]| GpuIdle {
+        devices: devices.to_vec(),
     };
-    let found = sentences(&summary(vec![row("forward", 40.0, None)]), Some(&kernels));
+    let texts = |idle: &GpuIdle| {
+        let sentences = sentences(&summary(vec![row("load", 40.0, None)]), idle);
+        sentences
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
+    let one = texts(&idle(&[device(0, 20_000)]));
     assert_eq!(
-        found.map(|sentence| sentence.to_string()),
+        one,
         [
-            "On the CPU, `forward` takes 100 % of the measured 40.0 ms; on the GPU, `forward` launched 100 % of the work of \
-             60.0 ms.",
-            "The GPU limits it: it was busy for 60 % of the run, mostly with kernels, first of all in `forward`.",
+            "On the CPU, `load` takes 100 % of the measured 40.0 ms.",
+            "`load` keeps the GPU waiting: it was idle for 80 % of the time between its first work and its last, 100 % of \
+             that inside of it. Without that, the work would be done at most 5.00 × as fast.",
         ]
     );
+    let two = texts(&idle(&[device(0, 20_000), device(1, 95_000)]));
+    assert_eq!(two.len(), 3);
+    assert!(
+        two[1].starts_with("GPU 0: `load` keeps the GPU waiting"),
+        "{two:?}"
+    );
+    assert!(
+        two[2].starts_with("GPU 1: The GPU limits it: it was busy for 95 %"),
+        "{two:?}"
+    );
+    let six: Vec<DeviceIdle> = (0..6).map(|ordinal| device(ordinal, 95_000)).collect();
+    let last = texts(&idle(&six)).pop();
+    let expected = "2 more GPUs are left out here: `profiler explain` shows all.";
+    assert_eq!(last.as_deref(), Some(expected));
 }

@@ -32,11 +32,9 @@ impl Trace {
     pub fn export_html(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
         let timeline = self.timeline();
         let averages = self.key_averages();
-        let kernels = averages.kernels();
         Page::new()
             .summary(&of_window(self, &timeline, averages))
             .timeline(&timeline)
-            .kernels(&kernels)
             .write(path)
     }
 }

@@ -7,9 +7,13 @@ use header_check::{Headers, Item, Kind, Release, Stated, VARIABLE, check_all};
 use super::{code, cupti, exports, nvml};
 
 /// What not all releases have, or have otherwise, beside the functions, which say since when they are there.
-const STATED: [Stated; 5] = [
+const STATED: [Stated; 6] = [
     Stated::Since(Release(12, 4), &["nvmlDeviceGetCurrentClocksEventReasons"]),
     Stated::Since(Release(12, 8), &["CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED"]),
+    Stated::Since(
+        Release(12, 8),
+        &["CUPTI_DRIVER_TRACE_CBID_cuMemcpyBatchAsync"],
+    ),
     Stated::Since(Release(13, 0), &["CUpti_SubscriberParams"]),
     // Its first field states its size. The library is that of 13.0 here.
     Stated::Is(Release(13, 5), "size of CUpti_SubscriberParams", "40"),

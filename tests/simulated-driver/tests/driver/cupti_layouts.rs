@@ -108,10 +108,20 @@ fn simulated(release: &str, after: &[(u32, usize)]) -> (Vec<usize>, u32) {
 
 #[test]
 fn a_record_that_cannot_be_read_ends_a_buffer() {
-    for (release, codes) in [("11.8", 0), ("12.0", 0), ("12.4", 1), ("12.9", 1), ("13.0", 1)] {
+    for (release, codes) in [
+        ("11.8", 0),
+        ("12.0", 0),
+        ("12.4", 1),
+        ("12.9", 1),
+        ("13.0", 1),
+    ] {
         for (after, ends, found) in ENDS {
             let (starts, code) = simulated(release, after);
-            assert_eq!((starts.len(), code), (found, ends[codes]), "{release}: {after:?}");
+            assert_eq!(
+                (starts.len(), code),
+                (found, ends[codes]),
+                "{release}: {after:?}"
+            );
         }
     }
 }
@@ -154,7 +164,11 @@ fn nvidias_library_finds_the_same_records_in_a_simulated_buffer() {
             .collect();
         assert_eq!((&found, end), (&kinds, 12), "{release}");
         for (ends, ..) in ENDS {
-            assert_eq!(walked(next, release, ends), simulated(release, ends), "{release}: {ends:?}");
+            assert_eq!(
+                walked(next, release, ends),
+                simulated(release, ends),
+                "{release}: {ends:?}"
+            );
         }
         println!("CUDA {release}: {} records, {valid} bytes", kinds.len());
     }
@@ -178,15 +192,15 @@ fn with_names<R>(library: &Library, compare: impl FnOnce([Named; 2]) -> R) -> R 
     let (results, callbacks) = unsafe {
         (
             library.get::<extern "C" fn(u32, *mut *const c_char) -> u32>(b"cuptiGetResultString"),
-            library.get::<extern "C" fn(u32, u32, *mut *const c_char) -> u32>(b"cuptiGetCallbackName"),
+            library
+                .get::<extern "C" fn(u32, u32, *mut *const c_char) -> u32>(b"cuptiGetCallbackName"),
         )
     };
     let results = results.expect("all releases have it");
     let callbacks = callbacks.expect("all releases have it");
-    compare([
-        &|number, name| results(number, name),
-        &|number, name| callbacks(1, number, name),
-    ])
+    compare([&|number, name| results(number, name), &|number, name| {
+        callbacks(1, number, name)
+    }])
 }
 
 #[test]
