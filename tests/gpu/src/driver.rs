@@ -69,7 +69,7 @@ functions! {
     cuGetErrorName(code: u32, name: *mut *const c_char);
     cuDeviceGetCount(count: *mut c_int);
     cuDeviceGetUuid(uuid: *mut [u8; 16], device: c_int);
-    cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int);
+    cuDeviceGetAttribute(value: *mut c_int, attribute: u32, device: c_int);
     cuDevicePrimaryCtxRetain(context: *mut usize, device: c_int);
     cuDevicePrimaryCtxReset_v2(device: c_int);
     cuCtxCreate_v2(context: *mut usize, flags: u32, device: c_int);

@@ -55,7 +55,7 @@ pub(crate) fn spare(harm: Harm) -> Result<(), Trouble> {
 
 impl Neighbours {
     fn look(driver: &Driver) -> Self {
-        const COMPUTE_MODE: i32 = 20;
+        const COMPUTE_MODE: u32 = 20;
         const EXCLUSIVE_PROCESS: i32 = 3;
         let mode: Result<i32, Trouble> = made(driver, "cuDeviceGetAttribute", |mode| {
             driver.cuDeviceGetAttribute(mode, COMPUTE_MODE, 0)

@@ -94,6 +94,13 @@ pub(crate) struct FieldValue {
     value: [u8; 8],
 }
 
+#[cfg(test)]
+impl header_check::Shape for FieldValue {
+    fn shape() -> String {
+        format!("s{}", size_of::<Self>())
+    }
+}
+
 /// Returns the UUID with these bytes, as CUDA gives them, in NVML's notation.
 pub(crate) fn uuid_text(uuid: [u8; 16]) -> String {
     let mut text = String::from("GPU");
