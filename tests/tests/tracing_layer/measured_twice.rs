@@ -88,7 +88,7 @@ fn notes() -> Vec<String> {
         .collect()
 }
 
-#[test]
+#[test(measuring)]
 fn the_two_rows_of_a_function_share_its_time_and_a_note_names_them() {
     install();
     for _ in 0..3 {
@@ -124,7 +124,7 @@ fn the_two_rows_of_a_function_share_its_time_and_a_note_names_them() {
     assert!(text.contains(" is the span of "), "{text}");
 }
 
-#[test]
+#[test(measuring)]
 fn a_future_has_a_note_too() {
     install();
     poll::run(later());
@@ -134,7 +134,7 @@ fn a_future_has_a_note_too() {
     assert_eq!(notes().len(), 1, "{:?}", notes());
 }
 
-#[test]
+#[test(measuring)]
 fn functions_with_one_name_are_not_taken_for_one() {
     install();
     apart::One::run();
