@@ -1,5 +1,5 @@
 //! A measured call allocates nothing once its thread has called its name with short and with longer times, whatever it is
-//! measured with, and however its times change from then on.
+//! measured with, and however its times change from then on, but for the one wide window that a cell takes in its life.
 
 use std::hint::black_box;
 use std::sync::Arc;
