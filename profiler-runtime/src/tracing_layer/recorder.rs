@@ -124,6 +124,10 @@ impl Recorder {
     #[cold]
     #[inline(never)]
     fn enter_late(&self, metadata: &'static Metadata<'static>, id: u64) {
+        // This thread may hold the lock that decides between threads.
+        if ReentrancyGuard::is_entered() {
+            return losses::count_refused();
+        }
         self.insert_with(metadata, |site, kind| {
             self.spans.insert_late(id, site, kind)
         });
