@@ -26,9 +26,9 @@ pub use profiler_report::{
     HistogramBucket, HistoryPoint, IdleCharge, KernelGap, KernelLaunch, KernelRow, KernelRowKind,
     KernelUse, Kernels, KeyAverages, Launch, MemoryCopy, MemoryFill, MemoryKind, MemoryStats,
     MemoryUse, MinMax, OwnCost, ProcessGroup, Replay, Restriction, RestrictionError, Row, RowLimit,
-    SampledGpu, ScopeKernels, Slice, SliceDetails, SliceEnding, SliceKind, SliceName, SortKey,
-    SortKeyError, SpanLoss, Step, Summary, TableOptions, ThrottleReasons, TimeSource, Timeline,
-    Times, Track, TrackKind, Verdict, Wait, WaitKind,
+    SampledCharge, SampledGpu, SampledIdle, ScopeKernels, Slice, SliceDetails, SliceEnding,
+    SliceKind, SliceName, SortKey, SortKeyError, SpanLoss, Step, Summary, TableOptions,
+    ThrottleReasons, TimeSource, Timeline, Times, Track, TrackKind, Verdict, Wait, WaitKind,
 };
 #[cfg(feature = "export")]
 #[doc(inline)]
