@@ -26,8 +26,9 @@ fn is_charged(idle: &SampledIdle, name: &str) -> bool {
 
 #[test(on = driver().script("clock real"))]
 fn a_function_that_keeps_a_device_waiting_is_named_and_one_of_another_thread_is_not() {
-    let (_profiler, gpu, stream) = started();
     static ENDS: AtomicBool = AtomicBool::new(false);
+
+    let (_profiler, gpu, stream) = started();
     let other = thread::spawn(|| {
         while !ENDS.load(Acquire) {
             let _other = scope!("other");
