@@ -4,7 +4,7 @@
 //     CHROMIUM=PROGRAM NODE_MODULES=FOLDER node page_in_browser.mjs FOLDER
 //
 // FOLDER has `cpu.html` and `gpu.html` (quickstart), `window.html` (a window of quickstart on a GPU), and `names.html`,
-// `scopes.html` and `hostile.html` of the tests. No request leaves this machine, and a page makes none at all.
+// `scopes.html`, `kernels.html` and `hostile.html` of the tests. No request leaves this machine, and a page makes none at all.
 
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
@@ -228,6 +228,18 @@ async function rows(browser) {
   const callers = await window.$$eval('.detail', (all) => all.map((detail) => detail.textContent));
   check('row', 'which names its caller', callers.some((text) => /Called by.*epoch/.test(text)));
   await window.close();
+
+  const kernels = await open(browser, 'kernels');
+  const forward = (await names(kernels)).indexOf('app::forward');
+  await kernels.$$eval('#functions .open', (buttons, forward) => buttons[forward].click(), forward);
+  const work = await kernels.$$eval('.detail .work tbody tr', (rows) => rows.map((row) => (
+    [...row.cells].map((cell) => cell.textContent))));
+  check('row', 'its kernels are listed', work, [['Kernel', '100', '200 µs', '2.00 µs']]);
+  await tab(kernels, 'tree');
+  await type(kernels, '#tree input[type=search]', 'cutlass');
+  check('icicle', 'kernels are below their functions', await kernels.$eval('#tree .status', (status) => status.textContent),
+    '1 path, 50 % of the time');
+  await kernels.close();
 }
 
 const data = (page, selector) => page.$eval(selector, (canvas) => ({ ...canvas.dataset }));

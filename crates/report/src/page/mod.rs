@@ -19,6 +19,7 @@ mod table;
 mod time_line;
 mod tree;
 mod verdict;
+mod work;
 mod work_details;
 
 use std::fmt::Write;
@@ -55,7 +56,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "dRwvmEb/4tDLVsGyVq5HpEjvp2VcwrKRbSzjneNp2a0=";
+const SCRIPT_HASH: &str = "7HkQZH58ztTZiiRmT0N1PFLUMCjsk+eLKmhnz8LVQT8=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///

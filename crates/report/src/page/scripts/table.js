@@ -63,7 +63,7 @@ function restrict(rows, restriction) {
 class FunctionTable {
   /**
    * @param {HTMLElement} view the section that has the table without script
-   * @param {{rows: Row[], edges: Edge[]|null, omitted_rows: number, wall_ns: number}} summary
+   * @param {Summary} summary
    */
   constructor(view, summary) {
     const { rows } = summary;
