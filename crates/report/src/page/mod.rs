@@ -33,7 +33,7 @@ use crate::timeline::Timeline;
 const STYLE: &str = include_str!("scripts/page.css");
 
 /// The SHA-256 of [`STYLE`], in base64. A test compares it.
-const STYLE_HASH: &str = "1zYFcG4KZGcRvhb+Fdx4rrIJ16ZftI0uFItbcAREMJ4=";
+const STYLE_HASH: &str = "LAQ2/6+n24cBmVvOvmzoL1E4TqYx/ptM31CktYZDowo=";
 
 /// Parts of one script, in this order. Each has one job; they share the scope of the function around them.
 const SCRIPT: &str = concat!(
@@ -49,6 +49,9 @@ const SCRIPT: &str = concat!(
     include_str!("scripts/icicle_layout.js"),
     include_str!("scripts/icicle.js"),
     include_str!("scripts/time_line_model.js"),
+    include_str!("scripts/range.js"),
+    include_str!("scripts/time_axis.js"),
+    include_str!("scripts/time_line_drawing.js"),
     include_str!("scripts/time_line.js"),
     include_str!("scripts/memory.js"),
     include_str!("scripts/shell.js"),
@@ -56,7 +59,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "7HkQZH58ztTZiiRmT0N1PFLUMCjsk+eLKmhnz8LVQT8=";
+const SCRIPT_HASH: &str = "lJ+7NGRBwVbQtuOm+MDb/UNrFbctFchFbGybCph9pVk=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///

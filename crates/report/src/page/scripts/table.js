@@ -284,9 +284,15 @@ class FunctionTable {
     event.preventDefault();
   }
 
+  /** Returns the row of a name, as it is or as it is shown. @param {string} name */
+  rowOf(name) {
+    this.byName ??= new Map(this.rows.flatMap((row) => [[printable(row.name), row], [row.name, row]]));
+    return this.byName.get(name);
+  }
+
   /** Opens the row of a function and goes there, whatever the table is restricted to. @param {string} name */
   show(name) {
-    const row = this.rows.find((row) => row.name === name);
+    const row = this.rowOf(name);
     if (!row) return;
     this.open.add(row);
     if (!this.selected().includes(row)) this.clear();
