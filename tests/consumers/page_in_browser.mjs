@@ -427,6 +427,39 @@ async function timeLineOfKernels(browser) {
   await page.close();
 }
 
+async function deepTree(browser) {
+  const page = await open(browser, 'kernels');
+  await tab(page, 'tree');
+  const canvas = '#tree canvas';
+  const click = (text) => page.$$eval('#tree .bar button', (buttons, text) => (
+    buttons.find((button) => button.textContent === text).click()), text);
+  await click('CPU time');
+  await drawn(page);
+  const height = () => page.$eval(canvas, (canvas) => canvas.clientHeight);
+  check('icicle', 'a thousand levels stay on one screen', (await height()) <= 900 * 0.7);
+  await page.focus(canvas);
+  await page.keyboard.press('ArrowRight');
+  for (let level = 0; level < 1_050; level += 1) await page.keyboard.press('ArrowDown');
+  await drawn(page);
+  const about = () => page.$eval('#icicle-about', (line) => line.textContent);
+  check('icicle', 'the keyboard reaches all of them', (await about()).startsWith('app::level_1050 '));
+  check('icicle', 'and they stay there', (await height()) <= 900 * 0.7);
+  const steps = await page.$$eval('.trail button', (steps) => steps.map((step) => step.textContent));
+  check('icicle', 'the path says what it leaves out', [steps.length, /^… [\d\u202f]+ callers …$/.test(steps[1])], [8, true]);
+  await click('CUDA time');
+  await click('Upside down');
+  await page.keyboard.press('ArrowDown');
+  check('icicle', 'upside down, functions come first', await about(),
+    'void cutlass::Kernel<float, 128>(float const*, float*) 200 µs (50 %) of own time, 100 calls');
+  await page.keyboard.press('ArrowDown');
+  check('icicle', 'and their callers are below', await about(),
+    'app::forward 200 µs (50 %) of own time in void cutlass::Kernel<float, 128>(float const*, float*) on this path, 100 calls');
+  await click('Upside down');
+  await page.keyboard.press('ArrowDown');
+  check('icicle', 'and back', (await about()).startsWith('app::step 400 µs (100 %) with its callees'));
+  await page.close();
+}
+
 async function hostileNames(browser) {
   const page = await open(browser, 'hostile');
   for (const id of ['functions', 'comparison', 'tree', 'time', 'memory', 'run']) await tab(page, id);
@@ -524,7 +557,7 @@ const browser = await puppeteer.launch({
     '--host-resolver-rules=MAP * ~NOTFOUND'],
 });
 try {
-  for (const part of [tableWithoutScript, sorting, columns, searching, rows, icicle, timeLine, timeLineOfKernels, hostileNames, shell, accessibility,
+  for (const part of [tableWithoutScript, sorting, columns, searching, rows, icicle, deepTree, timeLine, timeLineOfKernels, hostileNames, shell, accessibility,
     widths]) {
     await part(browser);
   }

@@ -59,7 +59,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "lJ+7NGRBwVbQtuOm+MDb/UNrFbctFchFbGybCph9pVk=";
+const SCRIPT_HASH: &str = "plLhf27tMqF5CRIH7vaE5Fi6Jw5r0UUMasm+O+8e/pI=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///
