@@ -182,6 +182,8 @@ fn comparison_json(summary: &Summary, base: &Summary) -> String {
             mean(baseline::cpu(pair.new)),
             mean(baseline::cuda(pair.base)),
             mean(baseline::cuda(pair.new)),
+            optional(baseline::self_change(pair, |row| row.cpu).map(time)),
+            optional(baseline::self_change(pair, |row| row.cuda).map(time)),
         ])
     }))
 }
