@@ -475,7 +475,7 @@ async function hostileNames(browser) {
   await tab(page, 'comparison');
   const ratios = await page.$$eval('#comparison tbody tr', (rows) => rows.map((row) => row.cells[5].textContent));
   check('comparison', 'names of both runs have a ratio', ratios.filter((text) => /^\d/.test(text)).length, 12);
-  const changes = () => page.$$eval('#comparison tbody tr', (rows) => rows.map((row) => [row.cells[10].textContent, row.cells[10].className]));
+  const changes = () => page.$$eval('#comparison tbody tr', (rows) => rows.map((row) => [row.cells[10].textContent.trim(), row.cells[10].className]));
   const sizes = (await changes()).map(([text]) => (text === '' ? 0 : number(text.replace(/^[+−]| [▾▴]$/g, ''))));
   check('comparison', 'the largest change comes first', sizes.length > 5 && isFalling(sizes));
   check('comparison', 'and says which direction is good', (await changes()).every(([text, name]) => (

@@ -59,7 +59,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "2iXP0rTGsqCEB9A9w7yeau8De4yttTmkCj36fQovdA4=";
+const SCRIPT_HASH: &str = "pIBVRu0S6v0m9O4XkjGPENwrsKcLRbaE3RoMxV1E4N8=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///

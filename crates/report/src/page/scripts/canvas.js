@@ -106,7 +106,7 @@ class Surface {
    * @param {number} space
    */
   write(name, x, y, space) {
-    if (space < 14) return;
+    if (space < 14 || name === '') return;
     const forms = formsOf(name);
     const form = forms.find((form) => form.length < 300 && this.measure(form) <= space) ?? forms[forms.length - 1];
     const shown = this.shortened(form, space);
