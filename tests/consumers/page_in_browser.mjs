@@ -484,6 +484,10 @@ async function hostileNames(browser) {
   await page.$$eval('#comparison thead button', (buttons) => buttons[10].click());
   await page.$$eval('#comparison thead button', (buttons) => buttons[10].click());
   check('comparison', 'script keeps the order and the text', (await changes())[0], without);
+  await page.setViewport({ width: 360, height: 900 });
+  await drawn(page);
+  check('comparison', 'the column of the order is visible in a narrow window', await page.$eval('#comparison th[aria-sort]', (header) => (
+    header.getBoundingClientRect().width > 20 && header.getBoundingClientRect().right <= innerWidth)));
   await page.$$eval('#comparison thead button', (buttons) => buttons[3].click());
   const means = await page.$$eval('#comparison tbody tr', (rows) => rows.map((row) => row.cells[3].textContent));
   check('comparison', 'a column sorts', isFalling(means.filter((text) => text !== '').map(number)));

@@ -85,7 +85,7 @@ pub(super) fn push(html: &mut String, summary: &Summary, baseline: &Summary) {
          runs a side. Less time is better: <span class=better>▾ faster</span>, <span class=worse>▴ slower</span>. The largest \
          changes of self time come first.</p>\n\
          <div class=scroll tabindex=0 role=region aria-label=\"Comparison of two runs\">\n<table class=pairs>\n\
-         <thead><tr><th rowspan=2 scope=col>Function<th colspan=2 scope=colgroup>Calls\
+         <thead><tr><th rowspan=2 scope=col>Function<th colspan=2 scope=colgroup class=calls>Calls\
          <th colspan=4 scope=colgroup class=cpu>CPU",
     );
     if has_cuda {

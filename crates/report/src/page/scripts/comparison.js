@@ -6,6 +6,9 @@ const PAIR_TEXTS = [String, grouped, grouped, time, time, digits, changed, time,
 /** The columns that are signed changes, and those that are ratios. */
 const CHANGES = [6, 10];
 const RATIOS = [5, 9];
+/** Where there is no room, high ranks are left out first; and the class of the header above each column. */
+const PAIR_RANKS = [0, 6, 6, 5, 5, 3, 2, 4, 4, 1, 1];
+const PAIR_GROUPS = [undefined, 'calls', 'calls', 'cpu', 'cpu', 'cpu', 'cpu', 'cuda', 'cuda', 'cuda', 'cuda'];
 
 class Comparison {
   /**
@@ -19,8 +22,10 @@ class Comparison {
       name, callsBefore, callsNow, cpuBefore, cpuNow, ratio(cpuBefore, cpuNow), cpuChange,
       cudaBefore, cudaNow, ratio(cudaBefore, cudaNow), cudaChange,
     ]);
-    this.body = /** @type {HTMLElement} */ (view.querySelector('tbody'));
-    this.headers = [...view.querySelectorAll('thead th:not([scope=colgroup])')];
+    this.table = /** @type {HTMLTableElement} */ (view.querySelector('table'));
+    this.body = this.table.tBodies[0];
+    this.headers = /** @type {HTMLElement[]} */ ([...view.querySelectorAll('thead th:not([scope=colgroup])')]);
+    this.groups = /** @type {HTMLTableCellElement[]} */ ([...view.querySelectorAll('thead th[scope=colgroup]')]);
     this.headers.forEach((header, index) => {
       const title = header.textContent ?? '';
       header.replaceChildren(el('button', { type: 'button', click: () => this.sortBy(index) }, title));
@@ -29,6 +34,16 @@ class Comparison {
     this.sort = this.headers.length - 1;
     this.sign = 1;
     this.sayOrder();
+    onWidth(view, () => this.fit());
+  }
+
+  /** Leaves out the columns for which there is no room, never the one by which rows are sorted. */
+  fit() {
+    const hide = (hidden) => hideColumns(this.body, this.headers, this.groups, PAIR_GROUPS, hidden);
+    hide(new Set());
+    if (this.table.offsetWidth > 0) {
+      hide(columnsWithoutRoom(this.table, this.headers, PAIR_RANKS.slice(0, this.headers.length), this.sort));
+    }
   }
 
   /** @param {number} index */
@@ -39,6 +54,7 @@ class Comparison {
     const sorted = [...this.rows].sort((left, right) => order(value(left), value(right), this.sign));
     this.body.replaceChildren(...sorted.map((row) => this.rowElement(row)));
     this.sayOrder();
+    this.fit();
   }
 
   sayOrder() {

@@ -8,8 +8,21 @@ const AXIS = 40;
 /** The most arrows that are drawn at once; of more, only those of the selected slice. */
 const MOST_ARROWS = 100;
 
-/** A track as it is labelled: without pointers, which say nothing. @param {TrackData} track */
-const trackLabel = ({ name }) => printable(name).replace(/ ?\(0x[0-9a-f]+\)/gi, '');
+/** The least width of the labels of tracks, and the part of the canvas that they may take. */
+const LABELS = 84;
+const LABELS_PART = 0.22;
+
+/**
+ * Returns the labels of a track, the longest first: without pointers, which say nothing.
+ * @param {TrackData} track
+ * @param {boolean} isBelow whether a track of the same stream is above
+ */
+function trackLabels({ name }, isBelow) {
+  const label = printable(name).replace(/ ?\(0x[0-9a-f]+\)/gi, '');
+  const forms = isBelow ? [label.replace(/^.*: /, ''), label.replace(/^.*: (\w+) .*$/, '$1')]
+    : [label, label.replace(/(: [^:]*| \([^)]*\))$/, '')];
+  return forms.filter((form) => form !== '');
+}
 
 class TimeLineDrawing {
   /** @param {any} data */
@@ -27,6 +40,8 @@ class TimeLineDrawing {
     /** For each name whether it was searched for. @type {boolean[]} */
     this.matches = [];
     this.scrolled = 0;
+    /** The width of the labels of tracks. */
+    this.labels = LABELS;
     this.tints = this.window.names.map(tintOf);
     this.top = this.arrange();
   }
@@ -51,9 +66,11 @@ class TimeLineDrawing {
     return above !== undefined && stream !== '' && this.window.streamOf(above) === stream;
   }
 
-  /** The width of the names of tracks. */
-  get labels() {
-    return Math.min(150, Math.round(this.surface.width * 0.22));
+  /** Returns the width of the labels of tracks. */
+  labelWidth() {
+    const widest = this.window.tracks.reduce((widest, track) => (
+      Math.max(widest, this.surface.measure(trackLabels(track, false)[0] ?? ''))), LABELS);
+    return Math.round(Math.min(widest + 14, Math.max(LABELS, this.surface.width * LABELS_PART)));
   }
 
   /** The time that one pixel shows. */
@@ -74,6 +91,7 @@ class TimeLineDrawing {
   draw() {
     const { context, colors } = this.surface;
     this.scrolled = this.box.scrollTop;
+    this.labels = this.labelWidth();
     let drawn = 0;
     this.drawSteps();
     context.save();
@@ -257,10 +275,12 @@ class TimeLineDrawing {
       if (depth > 0 || y < AXIS - LANE || y > height) return;
       const { tracks, lanes } = this.window;
       const isBelow = this.isBelowItsScopes(track, tracks[lanes[index - 1]?.track]);
-      const label = trackLabel(tracks[track]);
       const indent = isBelow ? 14 : 4;
+      const room = this.labels - indent - 8;
+      const labels = trackLabels(tracks[track], isBelow);
+      const label = labels.find((label) => this.surface.measure(label) <= room) ?? labels[labels.length - 1] ?? '';
       context.fillStyle = tracks[track].kind === 'stream' ? colors.cudaLine : colors.cpuLine;
-      context.fillText(this.surface.shortened(isBelow ? label.replace(/^.*: /, '') : label, this.labels - indent - 8), indent, y + LANE / 2);
+      context.fillText(this.surface.shortened(label, room), indent, y + LANE / 2);
       context.fillStyle = colors.line;
       if (!isBelow) context.fillRect(0, y - TRACK_GAP / 2, width, 1);
     });
