@@ -19,7 +19,7 @@ const TRACE: &str = r#"{"deviceProperties": [{"id": 0, "name": "NVIDIA H100"}], 
 ]}"#;
 
 const EXPLAINED: &str = "\
-GPU 0 (NVIDIA H100): `load_batch` keeps the GPU waiting: it was idle for 71 % of the time between its first work and its last, 80 % of \
+GPU 0 (NVIDIA H100): `load_batch` keeps the GPU waiting: the GPU was idle for 71 % of the time between its first work and its last, 80 % of \
 that inside of it. Without that, the work would be done at most 2.33 × as fast.
 
 The window                                        Time  Share

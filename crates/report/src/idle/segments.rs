@@ -117,8 +117,6 @@ impl Cutter<'_> {
                 && last.state == state
                 && last.call == call
                 && last.is_before_first == is_before_first
-                // Each piece of launched work is judged by its own length.
-                && state != DeviceState::Launched
         };
         match self.segments.last_mut() {
             Some(last) if same(last) => last.end_ns = end_ns,

@@ -41,7 +41,7 @@ impl fmt::Display for GpuIdle {
 }
 
 impl DeviceIdle {
-    /// Returns what limits the device, in two sentences.
+    /// Returns what limits the device, and how much faster the work would be done at most without what kept it waiting.
     #[must_use]
     pub fn verdict(&self) -> String {
         let sentences = self.sentences();
@@ -194,6 +194,7 @@ impl IdleCharge {
             Field::raw("idle_ns", self.idle_ns),
             Field::raw("in_call_ns", self.in_call_ns),
             Field::raw("inclusive_ns", self.inclusive_ns),
+            Field::raw("inclusive_in_call_ns", self.inclusive_in_call_ns),
         ])
     }
 }

@@ -285,6 +285,63 @@ fn what_is_not_recorded_is_neither_busy_nor_idle() {
 }
 
 #[test]
+fn launched_work_is_late_by_all_of_the_time_before_it_whatever_divides_that() {
+    let mut drawn = Drawn::new(100);
+    let (main, stream) = (drawn.thread(1), drawn.stream(0, 7));
+    let [first, second, third] = [1, 2, 3].map(|at| drawn.launch(main, (at, at + 1)));
+    drawn.work(stream, (10, 20), Some(first));
+    drawn.work(stream, (34, 40), Some(second));
+    drawn.work(stream, (49, 50), Some(third));
+    drawn.0.kernel_gaps = vec![KernelGap {
+        start_ns: 26_000,
+        duration_ns: 2_000,
+        ..KernelGap::default()
+    }];
+    let device = &drawn.0.gpu_idle().devices[0];
+    assert_eq!(
+        (device.launched_ns, device.unexplained_ns),
+        (21_000, 12_000)
+    );
+}
+
+#[test]
+fn a_name_of_two_places_has_none() {
+    let mut drawn = Drawn::new(100);
+    let (main, stream) = (drawn.thread(1), drawn.stream(0, 7));
+    for (from, text) in [(20, "load"), (30, "save"), (40, "load")] {
+        drawn.0.names.push(SliceName {
+            text: text.into(),
+            location: format!("src/{from}.rs:1").into(),
+            ..SliceName::default()
+        });
+        let name = u32::try_from(drawn.0.names.len() - 1).expect("few");
+        drawn.slice(Slice {
+            track: main,
+            name,
+            start_ns: from * 1000,
+            duration_ns: 10_000,
+            ..Slice::default()
+        });
+    }
+    let [first, second] = [1, 60].map(|at| drawn.launch(main, (at, at + 1)));
+    drawn.work(stream, (10, 20), Some(first));
+    drawn.work(stream, (70, 80), Some(second));
+    let device = &drawn.0.gpu_idle().devices[0];
+    let places = device.charges.iter();
+    let places: Vec<_> = places
+        .map(|charge| (charge.name.as_deref(), &*charge.location, charge.idle_ns))
+        .collect();
+    assert_eq!(
+        places,
+        [
+            (Some("load"), "", 20_000),
+            (None, "", 11_000),
+            (Some("save"), "src/30.rs:1", 10_000)
+        ]
+    );
+}
+
+#[test]
 fn without_work_there_is_no_device() {
     let mut drawn = Drawn::new(10);
     let main = drawn.thread(1);
@@ -528,13 +585,18 @@ fn names(timeline: &Timeline, call: usize) -> (String, BTreeSet<String>) {
 }
 
 /// The own and inclusive times by name; the empty name stands for no function.
-type Charges = BTreeMap<String, (i64, i64, i64)>;
+type Charges = BTreeMap<String, (i64, i64, i64, i64)>;
 
 fn by_name(charges: &[IdleCharge]) -> Charges {
     let charges = charges.iter();
     charges
         .map(|charge| {
-            let times = (charge.idle_ns, charge.in_call_ns, charge.inclusive_ns);
+            let times = (
+                charge.idle_ns,
+                charge.in_call_ns,
+                charge.inclusive_ns,
+                charge.inclusive_in_call_ns,
+            );
             (charge.name.clone().unwrap_or_default(), times)
         })
         .collect()
@@ -582,6 +644,7 @@ fn compare(timeline: &Timeline, idle: &GpuIdle) -> Result<(), String> {
                 for name in around {
                     let times = charges.entry(name.clone()).or_default();
                     times.2 += 1;
+                    times.3 += is_in_call;
                     if name == own {
                         times.0 += 1;
                         times.1 += is_in_call;
@@ -653,7 +716,7 @@ proptest! {
                 prop_assume!(segments > 1);
                 let cut = 1 + which % (segments - 1);
                 let (before, after) = (device.segments[cut - 1], device.segments[cut]);
-                // Two pieces of launched work are two segments in one state.
+                // The time before the first work is another state.
                 prop_assume!((before.state, before.call) != (after.state, after.call));
                 device.segments[cut - 1].end_ns += 1;
                 device.segments[cut].start_ns += 1;

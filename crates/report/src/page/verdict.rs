@@ -1,4 +1,4 @@
-//! The two sentences at the top of the page: where the time went, and what limits the program.
+//! The sentences at the top of the page: where the time went, and what limits the program, or each of its devices.
 
 use crate::idle::GpuIdle;
 use crate::row::Row;
@@ -123,7 +123,8 @@ pub(super) fn sentences(summary: &Summary, idle: &GpuIdle) -> Vec<Sentence> {
     }
     let more = idle.devices.len().saturating_sub(DEVICES);
     if more > 0 {
-        let text = format!("{more} more GPUs are left out here: `profiler explain` shows all.");
+        let gpus = if more == 1 { "GPU is" } else { "GPUs are" };
+        let text = format!("{more} more {gpus} left out here: `profiler explain` shows all.");
         sentences.push(Sentence::new().text(&text));
     }
     if idle.devices.is_empty() {

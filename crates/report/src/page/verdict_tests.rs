@@ -189,7 +189,7 @@ fn recorded_kernels_say_what_limits_each_device() {
         one,
         [
             "On the CPU, `load` takes 100 % of the measured 40.0 ms.",
-            "`load` keeps the GPU waiting: it was idle for 80 % of the time between its first work and its last, 100 % of \
+            "`load` keeps the GPU waiting: the GPU was idle for 80 % of the time between its first work and its last, 100 % of \
              that inside of it. Without that, the work would be done at most 5.00 × as fast.",
         ]
     );
@@ -206,5 +206,8 @@ fn recorded_kernels_say_what_limits_each_device() {
     let six: Vec<DeviceIdle> = (0..6).map(|ordinal| device(ordinal, 95_000)).collect();
     let last = texts(&idle(&six)).pop();
     let expected = "2 more GPUs are left out here: `profiler explain` shows all.";
+    assert_eq!(last.as_deref(), Some(expected));
+    let last = texts(&idle(&six[..5])).pop();
+    let expected = "1 more GPU is left out here: `profiler explain` shows all.";
     assert_eq!(last.as_deref(), Some(expected));
 }
