@@ -2,26 +2,39 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::segments::{Work, segments};
+use super::gaps::Gaps;
+use super::segments::{Work, segments, union};
 use super::threads::Threads;
 use super::{DeviceIdle, DeviceSegment, DeviceState, GpuIdle, IdleCharge};
 use crate::call_tree;
 use crate::gpu_work::GpuWorkKind;
-use crate::kernels::{Gaps, union};
 use crate::timeline::{SliceKind, Timeline, Track};
 use crate::walk::{NONE, Visit, Walk};
 
 /// From this length on, a time in which work was launched and did not begin is not explained by the launch.
 const UNEXPLAINED_NS: i64 = 10_000;
 
-/// A device of one process.
+/// A device of one process. One file may be that of several processes, each with devices of its own.
 type DeviceKey = (Option<u64>, u64, Option<u32>);
 
-fn device_key(track: &Track) -> DeviceKey {
+pub(crate) fn device_key(track: &Track) -> DeviceKey {
     (track.rank, track.process, track.device)
 }
 
-pub(super) fn of_timeline(timeline: &Timeline) -> GpuIdle {
+/// What a device did over time.
+pub(crate) struct Device<'t> {
+    /// One of its streams.
+    pub(super) track: &'t Track,
+    /// How long kernels ran.
+    pub(super) kernels_ns: i64,
+    pub(crate) segments: Vec<DeviceSegment>,
+}
+
+/// Returns the segments of each device that worked. `callers` are the calls that slices belong to.
+pub(crate) fn segments_of<'t>(
+    timeline: &'t Timeline,
+    callers: &[u32],
+) -> BTreeMap<DeviceKey, Device<'t>> {
     let mut works: BTreeMap<DeviceKey, (&Track, Vec<Work<'_>>)> = BTreeMap::new();
     for slice in &timeline.slices {
         let work = slice.work.and_then(|work| timeline.work.get(work as usize));
@@ -45,28 +58,43 @@ pub(super) fn of_timeline(timeline: &Timeline) -> GpuIdle {
         });
     }
     if works.is_empty() {
-        return GpuIdle::default();
+        return BTreeMap::new();
     }
-    let callers = call_tree::callers(timeline);
-    let threads = Threads::of(timeline, &callers);
+    let threads = Threads::of(timeline, callers);
     let gaps = Gaps::of(timeline);
     // Times of some files begin before zero.
     let all = || works.values().flat_map(|(_, works)| works);
     let begin = all().map(|work| work.start).min().unwrap_or(0).min(0);
     let end = all().map(|work| work.end).max().unwrap_or(0);
     let window = (begin, end.max(timeline.duration_ns));
-    let charged = Charged::of(timeline, callers);
-    let devices = works.into_values().map(|(track, works)| {
+    let devices = works.into_iter().map(|(key, (track, works))| {
         let kernels = works.iter().filter(|work| work.is_kernel);
         let kernels = kernels.map(|work| (0, work.start, work.end));
-        let with_kernels = union(kernels.collect());
-        let segments = segments(works, window, gaps.of_rank(track.rank), &threads);
-        let device = account(segments, &charged);
+        let device = Device {
+            track,
+            kernels_ns: union(kernels.collect()),
+            segments: segments(works, window, gaps.of_rank(track.rank), &threads),
+        };
+        (key, device)
+    });
+    devices.collect()
+}
+
+pub(super) fn of_timeline(timeline: &Timeline) -> GpuIdle {
+    let callers = call_tree::callers(timeline);
+    let devices = segments_of(timeline, &callers);
+    if devices.is_empty() {
+        return GpuIdle::default();
+    }
+    let charged = Charged::of(timeline, callers);
+    let devices = devices.into_values().map(|device| {
+        let (track, kernels_ns) = (device.track, device.kernels_ns);
+        let device = account(device.segments, &charged);
         DeviceIdle {
             rank: track.rank,
             device: track.device,
             device_name: track.device_name.clone(),
-            copy_ns: device.busy_ns.saturating_sub(with_kernels),
+            copy_ns: device.busy_ns.saturating_sub(kernels_ns),
             ..device
         }
     });

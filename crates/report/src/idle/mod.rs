@@ -1,10 +1,12 @@
 //! Why a device had nothing to do.
 //!
+//! - `gaps` are the times in which nothing was recorded.
 //! - `segments` cuts the window of a device into times in one state each. All sums are sums of these.
 //! - `threads` knows the innermost scope of each thread at each time.
 //! - `account` adds the segments up, by state and by function.
 
 mod account;
+mod gaps;
 mod segments;
 mod table;
 #[cfg(test)]
@@ -15,6 +17,10 @@ mod threads;
 mod verdict;
 
 use crate::timeline::Timeline;
+
+pub(crate) use account::{device_key, segments_of};
+pub(crate) use gaps::Gaps;
+pub(crate) use segments::union;
 
 /// What the devices of a window did, and which functions kept them waiting: [`Timeline::gpu_idle`].
 ///

@@ -130,3 +130,17 @@ impl Cutter<'_> {
         }
     }
 }
+
+/// Returns how long any of the spans lasted, added up over the devices.
+pub(crate) fn union(mut spans: Vec<(u32, i64, i64)>) -> i64 {
+    spans.sort_unstable();
+    let mut sum = 0_i64;
+    let mut until: Option<(u32, i64)> = None;
+    for (device, start, end) in spans {
+        let before = until.filter(|(other, _)| *other == device);
+        let start = before.map_or(start, |(_, ran)| ran.max(start));
+        sum = sum.saturating_add(end.saturating_sub(start).max(0));
+        until = Some((device, end.max(start)));
+    }
+    sum
+}
