@@ -103,7 +103,7 @@ pub(super) fn of_timeline(timeline: &Timeline) -> GpuIdle {
     }
 }
 
-fn account(segments: Vec<DeviceSegment>, charged: &Charged<'_>) -> DeviceIdle {
+pub(super) fn account(segments: Vec<DeviceSegment>, charged: &Charged<'_>) -> DeviceIdle {
     let mut device = DeviceIdle::default();
     // How long the next work has been launched: a time in which nothing was recorded may divide that.
     let mut launched = 0_i64;
@@ -137,7 +137,7 @@ fn account(segments: Vec<DeviceSegment>, charged: &Charged<'_>) -> DeviceIdle {
 }
 
 /// What is needed to charge times to functions: the forest of calls, and their names.
-struct Charged<'t> {
+pub(super) struct Charged<'t> {
     timeline: &'t Timeline,
     callers: Vec<u32>,
     /// For each slice, the number of its name's text.
@@ -168,7 +168,7 @@ struct Tally {
 }
 
 impl<'t> Charged<'t> {
-    fn of(timeline: &'t Timeline, callers: Vec<u32>) -> Self {
+    pub(super) fn of(timeline: &'t Timeline, callers: Vec<u32>) -> Self {
         let mut names: Vec<(&str, &str)> = Vec::new();
         let mut numbers = HashMap::new();
         let mut number_of = |name: u32| {

@@ -3,14 +3,19 @@
 //! - `gaps` are the times in which nothing was recorded.
 //! - `segments` cuts the window of a device into times in one state each. All sums are sums of these.
 //! - `threads` knows the innermost scope of each thread at each time.
-//! - `account` adds the segments up, by state and by function.
+//! - `account` adds the segments up, by state and by function; `table` and `verdict` write that.
+//! - `pairs` is what event pairs say where there are no kernels, and `pairs_text` writes that.
 
 mod account;
 mod gaps;
+mod pairs;
+mod pairs_text;
 mod segments;
 mod table;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_pairs;
 #[cfg(test)]
 mod tests_verdict;
 mod threads;
@@ -20,6 +25,8 @@ use crate::timeline::Timeline;
 
 pub(crate) use account::{device_key, segments_of};
 pub(crate) use gaps::Gaps;
+#[cfg(feature = "export")]
+pub(crate) use pairs_text::States;
 pub(crate) use segments::union;
 
 /// What the devices of a window did, and which functions kept them waiting: [`Timeline::gpu_idle`].
@@ -199,7 +206,76 @@ pub enum DeviceState {
     AfterLast,
 }
 
+/// What the devices of a window without kernels did, as far as the event pairs of its scopes tell: [`Timeline::gpu_pairs`].
+///
+/// A pair of events does not say how much of the time between them the device worked. So there are three states:
+///
+/// - *busy*: in a pair of a call that returned before its work ended, and in which no other pair was;
+/// - *host-paced, partly idle*: in other pairs, since the device waited for launches there, or between the pairs inside;
+/// - *idle*: in no pair.
+///
+/// # Examples
+///
+/// ```
+/// # let timeline = profiler_report::Timeline::default();
+/// for device in &timeline.gpu_pairs().devices {
+///     println!("{}", device.verdict());
+/// }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct GpuPairs {
+    /// The devices with event pairs, by rank and ordinal. There are none if kernels were recorded: [`Timeline::gpu_idle`] knows
+    /// more then.
+    pub devices: Vec<DevicePairs>,
+}
+
+/// What one device did in a window without kernels. Times are in nanoseconds; those of the three states are the window.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct DevicePairs {
+    /// The rank of the process that used it.
+    pub rank: Option<u64>,
+    /// Its ordinal in that process.
+    pub device: Option<u32>,
+    /// Its name; empty if it is not known.
+    pub device_name: String,
+    /// How long it worked.
+    pub busy_ns: i64,
+    /// How long it worked and waited for the host, in parts that are not known.
+    pub host_paced_ns: i64,
+    /// How long it was in no pair.
+    pub idle_ns: i64,
+    /// The function in whose pairs it was host-paced longest, without the pairs inside.
+    pub longest_paced: Option<String>,
+    /// The GPU times that are left out, because it is not known when they began.
+    pub unplaced: u64,
+    /// The account of the times between pairs.
+    account: DeviceIdle,
+}
+
+impl DevicePairs {
+    /// Returns how long the window is.
+    #[must_use]
+    pub fn window_ns(&self) -> i64 {
+        self.busy_ns + self.host_paced_ns + self.idle_ns
+    }
+
+    /// Returns the functions that kept the device waiting between its first pair and its last, the longest inclusive time
+    /// first. They are those of the threads whose pairs ended the idle times.
+    #[must_use]
+    pub fn charges(&self) -> &[IdleCharge] {
+        &self.account.charges
+    }
+}
+
 impl Timeline {
+    /// Returns what each device did, as far as event pairs tell. See [`GpuPairs`] for the states.
+    #[must_use]
+    pub fn gpu_pairs(&self) -> GpuPairs {
+        pairs::of_timeline(self)
+    }
+
     /// Returns what each device did, and which functions kept it waiting. See [`GpuIdle`] for the rules.
     ///
     /// Only what was recorded counts: without kernels (`Timeline::has_kernels`), no device is known to be idle, and there are no

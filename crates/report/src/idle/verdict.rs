@@ -5,9 +5,9 @@ use crate::sentence::{Sentence, percent};
 use crate::text::units::time;
 
 /// From this busy share on, the device limits the program.
-const BUSY: f64 = 0.9;
+pub(super) const BUSY: f64 = 0.9;
 /// From this busy share on, it mostly does.
-const MOSTLY_BUSY: f64 = 0.6;
+pub(super) const MOSTLY_BUSY: f64 = 0.6;
 /// From this share of its idle time on, a function is named.
 const NAMED: f64 = 0.5;
 
@@ -63,7 +63,7 @@ impl DeviceIdle {
     }
 
     /// Returns what an amount of idle time is of that between the first work and the last.
-    fn share_of_waiting(&self, ns: i64) -> f64 {
+    pub(super) fn share_of_waiting(&self, ns: i64) -> f64 {
         let waiting = self.waiting_ns();
         if waiting > 0 {
             ns as f64 / waiting as f64
@@ -73,7 +73,7 @@ impl DeviceIdle {
     }
 
     /// Returns the most specific function in which at least half of the idle time passed. A step is no function.
-    fn named(&self) -> Option<&IdleCharge> {
+    pub(super) fn named(&self) -> Option<&IdleCharge> {
         let is_most = |charge: &&IdleCharge| self.share_of_waiting(charge.inclusive_ns) >= NAMED;
         let most = self
             .charges
@@ -209,7 +209,7 @@ impl IdleCharge {
         name.starts_with("ProfilerStep")
     }
 
-    fn push_name(&self, sentence: Sentence) -> Sentence {
+    pub(super) fn push_name(&self, sentence: Sentence) -> Sentence {
         match &self.name {
             Some(name) => sentence.name(name),
             None => sentence.strong("Code outside of measured functions"),
