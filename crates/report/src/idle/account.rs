@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::segments::{Work, segments};
+use super::shown;
 use super::threads::Threads;
-use super::{DeviceIdle, DeviceSegment, DeviceState, GpuIdle, IdleCharge};
+use super::verdict::is_step;
+use super::{DeviceIdle, DeviceSegment, DeviceState, GpuIdle, IdleCharge, IdleFunction};
 use crate::call_tree;
 use crate::gpu_work::GpuWorkKind;
 use crate::kernels::{Gaps, union};
@@ -75,7 +77,7 @@ pub(super) fn of_timeline(timeline: &Timeline) -> GpuIdle {
     }
 }
 
-fn account(segments: Vec<DeviceSegment>, charged: &Charged<'_>) -> DeviceIdle {
+fn account(mut segments: Vec<DeviceSegment>, charged: &Charged<'_>) -> DeviceIdle {
     let mut device = DeviceIdle::default();
     for segment in &segments {
         let length = segment.end_ns.saturating_sub(segment.start_ns);
@@ -98,6 +100,7 @@ fn account(segments: Vec<DeviceSegment>, charged: &Charged<'_>) -> DeviceIdle {
     device.charges = charged.charges(segments.iter().filter(|segment| !segment.is_before_first));
     device.before_first =
         charged.charges(segments.iter().filter(|segment| segment.is_before_first));
+    device.functions = charged.functions(&mut segments);
     device.segments = segments;
     device
 }
@@ -185,21 +188,42 @@ impl<'t> Charged<'t> {
         charges
     }
 
-    /// Adds the times of calls to those of their functions, and of the functions around them.
-    fn by_name(&self, own: &HashMap<u32, (i64, i64)>) -> HashMap<u32, Tally> {
-        let mut tallies: HashMap<u32, Tally> = HashMap::new();
-        // Only calls with a charge below them matter.
+    /// Chooses the functions that are shown apart.
+    fn functions(&self, segments: &mut [DeviceSegment]) -> Vec<IdleFunction> {
+        let calls = segments.iter().filter_map(|segment| segment.call);
+        let visits: Vec<Visit> = self.walk(calls).collect();
+        // A step is no function.
+        let names = self.names.iter().map(|(name, location)| match name {
+            name if is_step(name) => ("", *location),
+            _ => (*name, *location),
+        });
+        let calls = shown::Calls {
+            visits: &visits,
+            functions: &self.texts,
+            names: &names.collect::<Vec<_>>(),
+        };
+        shown::choose(segments, &calls)
+    }
+
+    /// Returns a walk through calls and those around them.
+    fn walk(&self, calls: impl Iterator<Item = u32>) -> Walk {
         let mut is_charged = vec![false; self.timeline.slices.len()];
-        for call in own.keys() {
-            let mut call = *call;
+        for mut call in calls {
             while let Some(known @ false) = is_charged.get_mut(call as usize) {
                 *known = true;
                 call = self.callers.get(call as usize).copied().unwrap_or(NONE);
             }
         }
+        Walk::new(&self.callers, |index| is_charged[index])
+    }
+
+    /// Adds the times of calls to those of their functions, and of the functions around them.
+    fn by_name(&self, own: &HashMap<u32, (i64, i64)>) -> HashMap<u32, Tally> {
+        let mut tallies: HashMap<u32, Tally> = HashMap::new();
         // The sums of the calls that the walk is in.
         let mut sums: Vec<i64> = Vec::new();
-        for visit in Walk::new(&self.callers, |index| is_charged[index]) {
+        // Only calls with a charge below them matter.
+        for visit in self.walk(own.keys().copied()) {
             match visit {
                 Visit::Enter(index) => {
                     sums.push(0);

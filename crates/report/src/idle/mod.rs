@@ -3,16 +3,23 @@
 //! - `segments` cuts the window of a device into times in one state each. All sums are sums of these.
 //! - `threads` knows the innermost scope of each thread at each time.
 //! - `account` adds the segments up, by state and by function.
+//! - `shown` chooses the functions that are shown apart, and `strip` cuts the window into equal columns.
 
 mod account;
 mod segments;
+mod shown;
+mod strip;
 mod table;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_strip;
+#[cfg(test)]
 mod tests_verdict;
 mod threads;
 mod verdict;
+
+pub use strip::{IdleStrip, StripColumn, StripPart};
 
 use crate::timeline::Timeline;
 
@@ -86,6 +93,9 @@ pub struct DeviceIdle {
     pub charges: Vec<IdleCharge>,
     /// Those that kept it waiting before the first work.
     pub before_first: Vec<IdleCharge>,
+    /// The functions that a picture shows apart, at most eight, the longest first: those in which at least a twentieth of the
+    /// charged time passed, the most specific ones. If these are too many, an eighth.
+    pub functions: Vec<IdleFunction>,
     /// All of the window in the order of time: what the sums are of.
     pub segments: Vec<DeviceSegment>,
 }
@@ -149,6 +159,18 @@ pub struct IdleCharge {
     pub inclusive_ns: i64,
 }
 
+/// A function that a picture of the window shows apart: an idle time belongs to the innermost of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IdleFunction {
+    /// The name of the function.
+    pub name: String,
+    /// The source location as `file:line`; empty if it is not known.
+    pub location: String,
+    /// How long it kept the device waiting, in nanoseconds, with functions that it called and that are not shown apart.
+    pub idle_ns: i64,
+}
+
 /// A time in which a device was in one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -162,6 +184,8 @@ pub struct DeviceSegment {
     /// The index of the call in [`Timeline::slices`] that kept the device waiting: of [`DeviceState::Host`] and
     /// [`DeviceState::LaunchCall`].
     pub call: Option<u32>,
+    /// The index in [`DeviceIdle::functions`] of the function that is shown for it, if there is one.
+    pub function: Option<u32>,
     /// `true` before the first work of the window.
     pub is_before_first: bool,
 }

@@ -127,6 +127,7 @@ impl Cutter<'_> {
                 end_ns,
                 state,
                 call,
+                function: None,
                 is_before_first,
             }),
         }

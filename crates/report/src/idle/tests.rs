@@ -10,10 +10,10 @@ use crate::timeline::{KernelGap, Launch, Slice, SliceKind, SliceName, Timeline, 
 
 /// A timeline that is written by hand, in microseconds.
 #[derive(Default)]
-struct Drawn(Timeline);
+pub(super) struct Drawn(pub(super) Timeline);
 
 impl Drawn {
-    fn new(duration: i64) -> Self {
+    pub(super) fn new(duration: i64) -> Self {
         let mut drawn = Self::default();
         drawn.0.duration_ns = duration * 1000;
         drawn.0.has_kernels = true;
@@ -31,11 +31,11 @@ impl Drawn {
         u32::try_from(index).expect("few")
     }
 
-    fn thread(&mut self, id: u64) -> u32 {
+    pub(super) fn thread(&mut self, id: u64) -> u32 {
         self.track(TrackKind::HostThread, id, None)
     }
 
-    fn stream(&mut self, device: u32, id: u64) -> u32 {
+    pub(super) fn stream(&mut self, device: u32, id: u64) -> u32 {
         self.track(TrackKind::GpuStream, id, Some(device))
     }
 
@@ -57,7 +57,7 @@ impl Drawn {
         u32::try_from(self.0.slices.len() - 1).expect("few")
     }
 
-    fn scope(
+    pub(super) fn scope(
         &mut self,
         track: u32,
         name: &str,
@@ -75,7 +75,7 @@ impl Drawn {
         })
     }
 
-    fn launch(&mut self, track: u32, (from, to): (i64, i64)) -> u32 {
+    pub(super) fn launch(&mut self, track: u32, (from, to): (i64, i64)) -> u32 {
         let launches = &mut self.0.launches;
         let correlation = u32::try_from(launches.len()).expect("few");
         launches.push(Launch {
@@ -88,7 +88,7 @@ impl Drawn {
         correlation
     }
 
-    fn work(&mut self, track: u32, (from, to): (i64, i64), launch: Option<u32>) {
+    pub(super) fn work(&mut self, track: u32, (from, to): (i64, i64), launch: Option<u32>) {
         let work = u32::try_from(self.0.work.len()).expect("few");
         self.0.work.push(GpuWork::default());
         self.slice(Slice {
@@ -300,7 +300,7 @@ const DEVICES: u32 = 2;
 
 /// A scope is a start, a length and a name; those that cross others are on a further track.
 #[derive(Clone, Debug)]
-struct Program {
+pub(super) struct Program {
     scopes: Vec<(u32, i64, i64, u8, Option<usize>)>,
     polls: Vec<(u32, i64, i64, usize)>,
     futures: Vec<(i64, i64, Option<usize>)>,
@@ -309,7 +309,7 @@ struct Program {
     gaps: Vec<(i64, i64)>,
 }
 
-fn programs() -> impl Strategy<Value = Program> {
+pub(super) fn programs() -> impl Strategy<Value = Program> {
     let index = || proptest::option::of(0..200_usize);
     let start = || -10..WINDOW;
     (
@@ -343,7 +343,7 @@ fn programs() -> impl Strategy<Value = Program> {
 
 impl Program {
     /// Tracks: threads; a further one of the first thread; futures; two streams of each device.
-    fn timeline(&self) -> Timeline {
+    pub(super) fn timeline(&self) -> Timeline {
         let mut drawn = Drawn::default();
         for thread in 0..THREADS {
             drawn.thread(thread.into());

@@ -195,10 +195,8 @@ impl DeviceIdle {
 }
 
 impl IdleCharge {
-    /// Returns `true` for the range that PyTorch draws around a step.
     fn is_step(&self) -> bool {
-        let name = self.name.as_deref().unwrap_or_default();
-        name.starts_with("ProfilerStep")
+        self.name.as_deref().is_some_and(is_step)
     }
 
     fn push_name(&self, sentence: Sentence) -> Sentence {
@@ -219,4 +217,9 @@ impl IdleCharge {
 
 fn exceeds_half(part: i64, whole: i64) -> bool {
     part > whole / 2
+}
+
+/// Returns `true` for the range that PyTorch draws around a step.
+pub(super) fn is_step(name: &str) -> bool {
+    name.starts_with("ProfilerStep")
 }
