@@ -3,12 +3,14 @@
 //! - `segments` cuts the window of a device into times in one state each. All sums are sums of these.
 //! - `threads` knows the innermost scope of each thread at each time.
 //! - `account` adds the segments up, by state and by function.
-//! - `shown` chooses the functions that are shown apart, and `strip` cuts the window into equal columns.
+//! - `shown` chooses the functions that are shown apart, `strip` cuts the window into equal columns, and `strip_text`
+//!   draws these in a terminal.
 
 mod account;
 mod segments;
 mod shown;
 mod strip;
+mod strip_text;
 mod table;
 #[cfg(test)]
 mod tests;
