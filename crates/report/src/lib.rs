@@ -119,6 +119,7 @@ pub use histogram::{Histogram, HistogramBucket};
 pub use history::HistoryPoint;
 pub use idle::{
     DeviceIdle, DevicePairs, DeviceSegment, DeviceState, GpuIdle, GpuPairs, IdleCharge,
+    IdleFunction, IdleStrip, StripColumn, StripPart,
 };
 pub use kernels::{
     CopyUse, FillUse, KernelRow, KernelRowKind, KernelUse, Kernels, MinMax, ScopeKernels,

@@ -4,6 +4,8 @@
 //! - `segments` cuts the window of a device into times in one state each. All sums are sums of these.
 //! - `threads` knows the innermost scope of each thread at each time.
 //! - `account` adds the segments up, by state and by function; `table` and `verdict` write that.
+//! - `shown` chooses the functions that are shown apart, `strip` cuts the window into equal columns, and `strip_text`
+//!   draws these in a terminal.
 //! - `pairs` is what event pairs say where there are no kernels, and `pairs_text` writes that.
 
 mod account;
@@ -11,15 +13,22 @@ mod gaps;
 mod pairs;
 mod pairs_text;
 mod segments;
+mod shown;
+mod strip;
+mod strip_text;
 mod table;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod tests_pairs;
 #[cfg(test)]
+mod tests_strip;
+#[cfg(test)]
 mod tests_verdict;
 mod threads;
 mod verdict;
+
+pub use strip::{IdleStrip, StripColumn, StripPart};
 
 use crate::timeline::Timeline;
 
@@ -100,6 +109,9 @@ pub struct DeviceIdle {
     pub charges: Vec<IdleCharge>,
     /// Those that kept it waiting before the first work.
     pub before_first: Vec<IdleCharge>,
+    /// The functions that a picture shows apart, at most eight, the longest first: those in which at least a twentieth of the
+    /// charged time passed, the most specific ones. If these are too many, an eighth.
+    pub functions: Vec<IdleFunction>,
     /// All of the window in the order of time: what the sums are of.
     pub segments: Vec<DeviceSegment>,
 }
@@ -171,6 +183,18 @@ pub struct IdleCharge {
     pub inclusive_in_call_ns: i64,
 }
 
+/// A function that a picture of the window shows apart: an idle time belongs to the innermost of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IdleFunction {
+    /// The name of the function.
+    pub name: String,
+    /// The source location as `file:line`; empty if it is not known.
+    pub location: String,
+    /// How long it kept the device waiting, in nanoseconds, with functions that it called and that are not shown apart.
+    pub idle_ns: i64,
+}
+
 /// A time in which a device was in one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -184,6 +208,8 @@ pub struct DeviceSegment {
     /// The index of the call in [`Timeline::slices`] that kept the device waiting: of [`DeviceState::Host`] and
     /// [`DeviceState::LaunchCall`].
     pub call: Option<u32>,
+    /// The index in [`DeviceIdle::functions`] of the function that is shown for it, if there is one.
+    pub function: Option<u32>,
     /// `true` before the first work of the window.
     pub is_before_first: bool,
 }

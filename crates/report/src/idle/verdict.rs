@@ -203,10 +203,8 @@ impl DeviceIdle {
 }
 
 impl IdleCharge {
-    /// Returns `true` for the range that PyTorch draws around a step.
     fn is_step(&self) -> bool {
-        let name = self.name.as_deref().unwrap_or_default();
-        name.starts_with("ProfilerStep")
+        self.name.as_deref().is_some_and(is_step)
     }
 
     pub(super) fn push_name(&self, sentence: Sentence) -> Sentence {
@@ -227,4 +225,9 @@ impl IdleCharge {
 
 fn exceeds_half(part: i64, whole: i64) -> bool {
     part > whole.saturating_sub(part)
+}
+
+/// Returns `true` for the range that PyTorch draws around a step.
+pub(super) fn is_step(name: &str) -> bool {
+    name.starts_with("ProfilerStep")
 }
