@@ -88,7 +88,12 @@ impl DeviceIdle {
             )),
         };
         let mut sentences = vec![first];
-        let more = [self.bound(), self.drained(), self.meanwhile()];
+        let more = [
+            self.bound(),
+            self.within(),
+            self.drained(),
+            self.meanwhile(),
+        ];
         sentences.extend(more.into_iter().flatten());
         sentences.extend(self.work().into_iter().chain(self.blocked()));
         sentences
@@ -177,6 +182,22 @@ impl DeviceIdle {
                 times => format!("{times} times"),
             }
         )))
+    }
+
+    /// Says which function itself kept the device waiting longest, if the named one mostly did so by what it calls.
+    fn within(&self) -> Option<Sentence> {
+        let Limit::Charged(charge) = self.limit() else {
+            return None;
+        };
+        let largest = self.largest()?;
+        if largest == charge || exceeds_half(charge.idle_ns, charge.inclusive_ns) {
+            return None;
+        }
+        let sentence = Sentence::new().text("Of all functions by themselves, ");
+        let name = largest.name.as_deref()?;
+        let share = percent(self.share_of_waiting(largest.idle_ns));
+        let sentence = push_function(sentence, name, &largest.location);
+        Some(sentence.text(&format!(" kept it waiting longest, for {share}.")))
     }
 
     /// Says what other threads ran for much of the time in which the named function kept the device waiting.

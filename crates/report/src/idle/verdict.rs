@@ -92,7 +92,7 @@ impl DeviceIdle {
     }
 
     /// Returns the function, or no function, in which most of the idle time passed itself.
-    fn largest(&self) -> Option<&IdleCharge> {
+    pub(super) fn largest(&self) -> Option<&IdleCharge> {
         let functions = self.charges.iter().filter(|charge| !charge.is_step());
         functions.max_by_key(|charge| charge.idle_ns)
     }
