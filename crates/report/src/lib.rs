@@ -118,8 +118,8 @@ pub use group_by::GroupBy;
 pub use histogram::{Histogram, HistogramBucket};
 pub use history::HistoryPoint;
 pub use idle::{
-    DeviceIdle, DevicePairs, DeviceSegment, DeviceState, GpuIdle, GpuPairs, IdleCharge,
-    IdleFunction, IdleStrip, StripColumn, StripPart,
+    DeviceIdle, DevicePairs, DeviceSegment, DeviceState, Drained, GpuIdle, GpuPairs, IdleCharge,
+    IdleFunction, IdleStrip, LongestWork, Meanwhile, StripColumn, StripPart, WaitsOfNamed,
 };
 pub use kernels::{
     CopyUse, FillUse, KernelRow, KernelRowKind, KernelUse, Kernels, MinMax, ScopeKernels,

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::gaps::Gaps;
-use super::segments::{Work, segments, union};
+use super::segments::{Piece, Work, segments, union};
 use super::shown;
 use super::threads::Threads;
 use super::verdict::is_step;
+use super::why::{self, WaitCalls};
+use super::works;
 use super::{DeviceIdle, DeviceSegment, DeviceState, GpuIdle, IdleCharge, IdleFunction};
 use crate::call_tree;
 use crate::gpu_work::GpuWorkKind;
@@ -17,7 +19,7 @@ use crate::walk::{NONE, Visit, Walk};
 const UNEXPLAINED_NS: i64 = 10_000;
 
 /// A device of one process. One file may be that of several processes, each with devices of its own.
-type DeviceKey = (Option<u64>, u64, Option<u32>);
+pub(super) type DeviceKey = (Option<u64>, u64, Option<u32>);
 
 pub(crate) fn device_key(track: &Track) -> DeviceKey {
     (track.rank, track.process, track.device)
@@ -30,6 +32,7 @@ pub(crate) struct Device<'t> {
     /// How long kernels ran.
     pub(super) kernels_ns: i64,
     pub(crate) segments: Vec<DeviceSegment>,
+    pieces: Vec<Piece>,
 }
 
 /// Returns the segments of each device that worked. `callers` are the calls that slices belong to.
@@ -37,6 +40,13 @@ pub(crate) fn segments_of<'t>(
     timeline: &'t Timeline,
     callers: &[u32],
 ) -> BTreeMap<DeviceKey, Device<'t>> {
+    devices(timeline, callers).1
+}
+
+fn devices<'t>(
+    timeline: &'t Timeline,
+    callers: &[u32],
+) -> (Threads, BTreeMap<DeviceKey, Device<'t>>) {
     let mut works: BTreeMap<DeviceKey, (&Track, Vec<Work<'_>>)> = BTreeMap::new();
     for slice in &timeline.slices {
         let work = slice.work.and_then(|work| timeline.work.get(work as usize));
@@ -60,7 +70,7 @@ pub(crate) fn segments_of<'t>(
         });
     }
     if works.is_empty() {
-        return BTreeMap::new();
+        return (Threads::default(), BTreeMap::new());
     }
     let threads = Threads::of(timeline, callers);
     let gaps = Gaps::of(timeline);
@@ -72,37 +82,55 @@ pub(crate) fn segments_of<'t>(
     let devices = works.into_iter().map(|(key, (track, works))| {
         let kernels = works.iter().filter(|work| work.is_kernel);
         let kernels = kernels.map(|work| (0, work.start, work.end));
+        let kernels_ns = union(kernels.collect());
+        let cut = segments(works, window, gaps.of_rank(track.rank), &threads);
         let device = Device {
             track,
-            kernels_ns: union(kernels.collect()),
-            segments: segments(works, window, gaps.of_rank(track.rank), &threads),
+            kernels_ns,
+            segments: cut.segments,
+            pieces: cut.pieces,
         };
         (key, device)
     });
-    devices.collect()
+    let devices = devices.collect();
+    (threads, devices)
 }
 
 pub(super) fn of_timeline(timeline: &Timeline) -> GpuIdle {
     let callers = call_tree::callers(timeline);
-    let devices = segments_of(timeline, &callers);
+    let (threads, devices) = devices(timeline, &callers);
     if devices.is_empty() {
         return GpuIdle::default();
     }
     let charged = Charged::of(timeline, callers);
-    let devices = devices.into_values().map(|device| {
-        let (track, kernels_ns) = (device.track, device.kernels_ns);
-        let device = account(device.segments, &charged);
+    let mut works = works::of(timeline, &charged);
+    let waits = WaitCalls::of(timeline, &charged, &threads);
+    let devices = devices.into_iter().map(|(key, device)| {
+        let (track, pieces) = (device.track, device.pieces);
+        let works = works.remove(&key).unwrap_or_default();
+        let account = account(device.segments, &charged);
         DeviceIdle {
             rank: track.rank,
             device: track.device,
             device_name: track.device_name.clone(),
-            copy_ns: device.busy_ns.saturating_sub(kernels_ns),
-            ..device
+            copy_ns: account.busy_ns.saturating_sub(device.kernels_ns),
+            longest_work: works.longest(&charged),
+            collectives_ns: works.collectives_ns(&charged),
+            blocked_ns: works.blocked_ns(&account.segments),
+            drained: waits.drained(&pieces, &charged, &threads),
+            named: why::of_named(&account, &pieces, &charged, &threads),
+            ..account
         }
     });
     GpuIdle {
         devices: devices.collect(),
     }
+}
+
+/// Returns `true` for a time that is charged to a function, or to no function.
+pub(super) fn is_charged(segment: &DeviceSegment) -> bool {
+    let is_host = matches!(segment.state, DeviceState::Host | DeviceState::LaunchCall);
+    is_host && !segment.is_before_first
 }
 
 pub(super) fn account(mut segments: Vec<DeviceSegment>, charged: &Charged<'_>) -> DeviceIdle {
@@ -196,6 +224,27 @@ impl<'t> Charged<'t> {
             callers,
             names,
         }
+    }
+
+    /// Returns the call around a slice, or [`NONE`].
+    pub(super) fn caller(&self, slice: u32) -> u32 {
+        self.callers.get(slice as usize).copied().unwrap_or(NONE)
+    }
+
+    /// Returns the number of the text of a slice; [`NONE`] for none.
+    pub(super) fn text_of(&self, slice: u32) -> u32 {
+        self.texts.get(slice as usize).copied().unwrap_or(NONE)
+    }
+
+    /// Returns the text of this number, and its location.
+    pub(super) fn name(&self, text: u32) -> Option<(&'t str, &'t str)> {
+        self.names.get(text as usize).copied()
+    }
+
+    /// Returns the number of a text.
+    pub(super) fn number(&self, name: &str) -> Option<u32> {
+        let place = self.names.iter().position(|(text, _)| *text == name)?;
+        u32::try_from(place).ok()
     }
 
     /// Adds up the idle times of segments by function.

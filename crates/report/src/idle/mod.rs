@@ -3,7 +3,9 @@
 //! - `gaps` are the times in which nothing was recorded.
 //! - `segments` cuts the window of a device into times in one state each. All sums are sums of these.
 //! - `threads` knows the innermost scope of each thread at each time.
-//! - `account` adds the segments up, by state and by function; `table` and `verdict` write that.
+//! - `account` adds the segments up, by state and by function; `verdict` says what limits a device, `sentences` and `table`
+//!   write that.
+//! - `why` and `works` tell what was so while a device waited or worked.
 //! - `shown` chooses the functions that are shown apart, `strip` cuts the window into equal columns, and `strip_text`
 //!   draws these in a terminal.
 //! - `pairs` is what event pairs say where there are no kernels, and `pairs_text` writes that.
@@ -13,6 +15,7 @@ mod gaps;
 mod pairs;
 mod pairs_text;
 mod segments;
+mod sentences;
 mod shown;
 mod strip;
 mod strip_text;
@@ -22,15 +25,23 @@ mod tests;
 #[cfg(test)]
 mod tests_pairs;
 #[cfg(test)]
+mod tests_seeded;
+#[cfg(test)]
 mod tests_strip;
 #[cfg(test)]
 mod tests_verdict;
+#[cfg(test)]
+mod tests_why;
 mod threads;
 mod verdict;
+mod why;
+mod works;
 
 pub use strip::{IdleStrip, StripColumn, StripPart};
 
 use crate::timeline::Timeline;
+
+pub use pairs::{DevicePairs, GpuPairs};
 
 pub(crate) use account::{device_key, segments_of};
 pub(crate) use gaps::Gaps;
@@ -112,6 +123,18 @@ pub struct DeviceIdle {
     /// The functions that a picture shows apart, at most eight, the longest first: those in which at least a twentieth of the
     /// charged time passed, the most specific ones. If these are too many, an eighth.
     pub functions: Vec<IdleFunction>,
+    /// The part of `busy_ns` in which work of another stream had been launched for 10 µs and more, and waited although nothing was
+    /// before it on its own stream.
+    pub blocked_ns: i64,
+    /// How long kernels of NCCL or RCCL ran, in which processes wait for each other. Those that ran at once are added up.
+    pub collectives_ns: i64,
+    /// The kernel, copy or fill that took longest in one function.
+    pub longest_work: Option<LongestWork>,
+    /// The calls in which threads waited as the device ran out of work, the longest idle time after them first. They say how an
+    /// idle time began, and change no charge.
+    pub drained: Vec<Drained>,
+    /// What is known of the times in which the function that [`verdict`](Self::verdict) names kept the device waiting.
+    pub named: Option<WaitsOfNamed>,
     /// All of the window in the order of time: what the sums are of.
     pub segments: Vec<DeviceSegment>,
 }
@@ -195,6 +218,63 @@ pub struct IdleFunction {
     pub idle_ns: i64,
 }
 
+/// A call in which threads waited for a device as it ran out of work.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Drained {
+    /// The name of the call, such as `cudaStreamSynchronize`.
+    pub call: String,
+    /// The innermost function around it; `None` if there was none.
+    pub scope: Option<String>,
+    /// The source location of the function as `file:line`; empty if it is not known.
+    pub location: String,
+    /// How long the device was idle after that until the next work was launched, in nanoseconds.
+    pub idle_ns: i64,
+    /// How often that was.
+    pub times: u64,
+}
+
+/// The times in which one function kept a device waiting.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WaitsOfNamed {
+    /// In how many idle times between two works half of its time was, if the longest come first.
+    pub half_in: u64,
+    /// How many such times the device had, as far as they are charged.
+    pub of: u64,
+    /// The longest of its times in a call that launched work, in nanoseconds.
+    pub longest_call_ns: i64,
+    /// The functions that other threads of the process ran meanwhile, the longest first: three at most, each for at least a tenth
+    /// of that time.
+    pub meanwhile: Vec<Meanwhile>,
+}
+
+/// A function that other threads ran while one kept a device waiting.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Meanwhile {
+    /// The name of the function.
+    pub name: String,
+    /// The source location as `file:line`; empty if it is not known.
+    pub location: String,
+    /// How long it was innermost on any of these threads, in nanoseconds.
+    pub ns: i64,
+}
+
+/// A kernel, copy or fill, and the function that launched it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LongestWork {
+    /// The name of the kernel, copy or fill.
+    pub name: String,
+    /// The innermost function around its launches; `None` if there was none.
+    pub function: Option<String>,
+    /// The source location of the function as `file:line`; empty if it is not known.
+    pub location: String,
+    /// How long it ran, in nanoseconds, all runs added up.
+    pub ns: i64,
+}
+
 /// A time in which a device was in one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -230,69 +310,6 @@ pub enum DeviceState {
     NotRecorded,
     /// There was no more work.
     AfterLast,
-}
-
-/// What the devices of a window without kernels did, as far as the event pairs of its scopes tell: [`Timeline::gpu_pairs`].
-///
-/// A pair of events does not say how much of the time between them the device worked. So there are three states:
-///
-/// - *busy*: in a pair of a call that returned before its work ended, and in which no other pair was;
-/// - *host-paced, partly idle*: in other pairs, since the device waited for launches there, or between the pairs inside;
-/// - *idle*: in no pair.
-///
-/// # Examples
-///
-/// ```
-/// # let timeline = profiler_report::Timeline::default();
-/// for device in &timeline.gpu_pairs().devices {
-///     println!("{}", device.verdict());
-/// }
-/// ```
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct GpuPairs {
-    /// The devices with event pairs, by rank and ordinal. There are none if kernels were recorded: [`Timeline::gpu_idle`] knows
-    /// more then.
-    pub devices: Vec<DevicePairs>,
-}
-
-/// What one device did in a window without kernels. Times are in nanoseconds; those of the three states are the window.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct DevicePairs {
-    /// The rank of the process that used it.
-    pub rank: Option<u64>,
-    /// Its ordinal in that process.
-    pub device: Option<u32>,
-    /// Its name; empty if it is not known.
-    pub device_name: String,
-    /// How long it worked.
-    pub busy_ns: i64,
-    /// How long it worked and waited for the host, in parts that are not known.
-    pub host_paced_ns: i64,
-    /// How long it was in no pair.
-    pub idle_ns: i64,
-    /// The function in whose pairs it was host-paced longest, without the pairs inside.
-    pub longest_paced: Option<String>,
-    /// The GPU times that are left out, because it is not known when they began.
-    pub unplaced: u64,
-    /// The account of the times between pairs.
-    account: DeviceIdle,
-}
-
-impl DevicePairs {
-    /// Returns how long the window is.
-    #[must_use]
-    pub fn window_ns(&self) -> i64 {
-        self.busy_ns + self.host_paced_ns + self.idle_ns
-    }
-
-    /// Returns the functions that kept the device waiting between its first pair and its last, the longest inclusive time
-    /// first. They are those of the threads whose pairs ended the idle times.
-    #[must_use]
-    pub fn charges(&self) -> &[IdleCharge] {
-        &self.account.charges
-    }
 }
 
 impl Timeline {

@@ -20,7 +20,7 @@ impl Drawn {
         drawn
     }
 
-    fn track(&mut self, kind: TrackKind, id: u64, device: Option<u32>) -> u32 {
+    pub(super) fn track(&mut self, kind: TrackKind, id: u64, device: Option<u32>) -> u32 {
         let index = self.0.tracks.len();
         self.0.tracks.push(Track {
             kind,
@@ -39,7 +39,7 @@ impl Drawn {
         self.track(TrackKind::GpuStream, id, Some(device))
     }
 
-    fn name(&mut self, text: &str) -> u32 {
+    pub(super) fn name(&mut self, text: &str) -> u32 {
         let names = &mut self.0.names;
         let known = names.iter().position(|name| &*name.text == text);
         let index = known.unwrap_or_else(|| {
