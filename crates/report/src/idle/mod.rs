@@ -5,8 +5,10 @@
 //! - `account` adds the segments up, by state and by function.
 //! - `shown` chooses the functions that are shown apart, `strip` cuts the window into equal columns, and `strip_text`
 //!   draws these in a terminal.
+//! - `rows` notes at each row of a table what the devices did for it.
 
 mod account;
+mod rows;
 mod segments;
 mod shown;
 mod strip;
@@ -95,9 +97,12 @@ pub struct DeviceIdle {
     pub charges: Vec<IdleCharge>,
     /// Those that kept it waiting before the first work.
     pub before_first: Vec<IdleCharge>,
-    /// The functions that a picture shows apart, at most eight, the longest first: those in which at least a twentieth of the
-    /// charged time passed, the most specific ones. If these are too many, an eighth.
-    pub functions: Vec<IdleFunction>,
+    /// The functions whose work it was busy with, the longest inclusive time first.
+    pub busy: Vec<BusyTime>,
+    /// The functions that a picture shows apart, at most eight, those with the longest idle time first. Each has at least a
+    /// twentieth of the busy time and the charged idle time, and they are the most specific ones; if that would be too many,
+    /// an eighth.
+    pub functions: Vec<DeviceFunction>,
     /// All of the window in the order of time: what the sums are of.
     pub segments: Vec<DeviceSegment>,
 }
@@ -161,15 +166,31 @@ pub struct IdleCharge {
     pub inclusive_ns: i64,
 }
 
-/// A function that a picture of the window shows apart: an idle time belongs to the innermost of them.
+/// How long a device was busy with the work of a function. Times are in nanoseconds; where works of several functions ran at
+/// once, that which began first counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct IdleFunction {
+pub struct BusyTime {
+    /// The name of the function; `None` for work that no measured scope launched.
+    pub name: Option<String>,
+    /// The work that it launched itself. Those of all functions are the busy time of the device.
+    pub busy_ns: i64,
+    /// The work that it or a function that it called launched.
+    pub inclusive_ns: i64,
+}
+
+/// A function that a picture of the window shows apart. Its times are those of functions that it called too, as far as these are
+/// not shown apart. They are in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceFunction {
     /// The name of the function.
     pub name: String,
     /// The source location as `file:line`; empty if it is not known.
     pub location: String,
-    /// How long it kept the device waiting, in nanoseconds, with functions that it called and that are not shown apart.
+    /// How long the device was busy with its work.
+    pub busy_ns: i64,
+    /// How long it kept the device waiting.
     pub idle_ns: i64,
 }
 
@@ -183,8 +204,9 @@ pub struct DeviceSegment {
     pub end_ns: i64,
     /// What the device did, or waited for.
     pub state: DeviceState,
-    /// The index of the call in [`Timeline::slices`] that kept the device waiting: of [`DeviceState::Host`] and
-    /// [`DeviceState::LaunchCall`].
+    /// The index in [`Timeline::slices`] of the call that kept the device waiting: of [`DeviceState::Host`] and
+    /// [`DeviceState::LaunchCall`]. Of [`DeviceState::Busy`], the call whose work ran; if several did, the one whose work began
+    /// first.
     pub call: Option<u32>,
     /// The index in [`DeviceIdle::functions`] of the function that is shown for it, if there is one.
     pub function: Option<u32>,
