@@ -58,6 +58,7 @@ mod golden;
 #[cfg(feature = "export")]
 mod gpu_csv;
 mod gpu_sample;
+mod gpu_use;
 mod gpu_work;
 mod group_by;
 mod histogram;
@@ -111,6 +112,7 @@ pub use environment::Environment;
 #[cfg(any(feature = "export", feature = "trace"))]
 pub use error::ExportError;
 pub use gpu_sample::{GpuDevice, GpuQuantity, GpuReadings, GpuSample, ThrottleReasons};
+pub use gpu_use::GpuUse;
 pub use gpu_work::{
     GpuWork, GpuWorkKind, KernelLaunch, MemoryCopy, MemoryFill, MemoryKind, WaitKind,
 };
@@ -118,8 +120,9 @@ pub use group_by::GroupBy;
 pub use histogram::{Histogram, HistogramBucket};
 pub use history::HistoryPoint;
 pub use idle::{
-    DeviceIdle, DevicePairs, DeviceSegment, DeviceState, Drained, GpuIdle, GpuPairs, IdleCharge,
-    IdleFunction, IdleStrip, LongestWork, Meanwhile, StripColumn, StripPart, WaitsOfNamed,
+    BusyTime, DeviceFunction, DeviceIdle, DevicePairs, DeviceSegment, DeviceState, Drained,
+    GpuIdle, GpuPairs, IdleCharge, IdleStrip, LongestWork, Meanwhile, StripColumn, StripPart,
+    WaitsOfNamed,
 };
 pub use kernels::{
     CopyUse, FillUse, KernelRow, KernelRowKind, KernelUse, Kernels, MinMax, ScopeKernels,

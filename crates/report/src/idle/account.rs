@@ -9,7 +9,9 @@ use super::threads::Threads;
 use super::verdict::is_step;
 use super::why::{self, WaitCalls};
 use super::works;
-use super::{DeviceIdle, DeviceSegment, DeviceState, GpuIdle, IdleCharge, IdleFunction};
+use super::{
+    BusyTime, DeviceFunction, DeviceIdle, DeviceSegment, DeviceState, GpuIdle, IdleCharge,
+};
 use crate::call_tree;
 use crate::gpu_work::GpuWorkKind;
 use crate::timeline::{SliceKind, Timeline, Track};
@@ -48,7 +50,7 @@ fn devices<'t>(
     callers: &[u32],
 ) -> (Threads, BTreeMap<DeviceKey, Device<'t>>) {
     let mut works: BTreeMap<DeviceKey, (&Track, Vec<Work<'_>>)> = BTreeMap::new();
-    for slice in &timeline.slices {
+    for (slice, caller) in timeline.slices.iter().zip(callers) {
         let work = slice.work.and_then(|work| timeline.work.get(work as usize));
         let is_wait = work.is_some_and(|work| matches!(work.kind, GpuWorkKind::Synchronization(_)));
         let Some(track) = timeline.tracks.get(slice.track as usize) else {
@@ -64,6 +66,7 @@ fn devices<'t>(
             is_kernel: !matches!(kind, Some(GpuWorkKind::Memcpy(_) | GpuWorkKind::Memset(_))),
             start: slice.start_ns,
             end: slice.start_ns.saturating_add(slice.duration_ns),
+            call: Some(*caller).filter(|caller| *caller != NONE),
             launch: slice
                 .launch
                 .and_then(|launch| timeline.launches.get(launch as usize)),
@@ -162,6 +165,7 @@ pub(super) fn account(mut segments: Vec<DeviceSegment>, charged: &Charged<'_>) -
     device.charges = charged.charges(segments.iter().filter(|segment| !segment.is_before_first));
     device.before_first =
         charged.charges(segments.iter().filter(|segment| segment.is_before_first));
+    device.busy = charged.busy(&segments);
     device.functions = charged.functions(&mut segments);
     device.segments = segments;
     device
@@ -287,9 +291,51 @@ impl<'t> Charged<'t> {
         charges
     }
 
+    /// Adds up the busy times of segments by function.
+    fn busy(&self, segments: &[DeviceSegment]) -> Vec<BusyTime> {
+        let mut own: HashMap<u32, Waited> = HashMap::new();
+        let mut outside = 0_i64;
+        for segment in segments {
+            if segment.state != DeviceState::Busy {
+                continue;
+            }
+            let sum = match segment.call {
+                Some(call) => &mut own.entry(call).or_default().all,
+                None => &mut outside,
+            };
+            *sum = sum.saturating_add(segment.end_ns.saturating_sub(segment.start_ns));
+        }
+        let tallies = self.by_name(&own).into_iter();
+        let mut busy: Vec<BusyTime> = tallies
+            .map(|(text, tally)| BusyTime {
+                name: self
+                    .names
+                    .get(text as usize)
+                    .map(|(name, _)| (*name).to_owned()),
+                busy_ns: tally.own.all,
+                inclusive_ns: tally.inclusive.all,
+            })
+            .collect();
+        if outside > 0 {
+            busy.push(BusyTime {
+                name: None,
+                busy_ns: outside,
+                inclusive_ns: outside,
+            });
+        }
+        busy.sort_by(|one, other| {
+            let longest = (other.inclusive_ns, other.busy_ns).cmp(&(one.inclusive_ns, one.busy_ns));
+            longest.then_with(|| one.name.cmp(&other.name))
+        });
+        busy
+    }
+
     /// Chooses the functions that are shown apart.
-    fn functions(&self, segments: &mut [DeviceSegment]) -> Vec<IdleFunction> {
-        let calls = segments.iter().filter_map(|segment| segment.call);
+    fn functions(&self, segments: &mut [DeviceSegment]) -> Vec<DeviceFunction> {
+        let charged = segments
+            .iter()
+            .filter(|segment| shown::is_of_function(segment));
+        let calls = charged.filter_map(|segment| segment.call);
         let visits: Vec<Visit> = self.walk(calls).collect();
         // A step is no function.
         let names = self.names.iter().map(|(name, location)| match name {

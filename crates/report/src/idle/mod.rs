@@ -8,12 +8,14 @@
 //! - `why` and `works` tell what was so while a device waited or worked.
 //! - `shown` chooses the functions that are shown apart, `strip` cuts the window into equal columns, and `strip_text`
 //!   draws these in a terminal.
+//! - `rows` notes at each row of a table what the devices did for it.
 //! - `pairs` is what event pairs say where there are no kernels, and `pairs_text` writes that.
 
 mod account;
 mod gaps;
 mod pairs;
 mod pairs_text;
+mod rows;
 mod segments;
 mod sentences;
 mod shown;
@@ -120,9 +122,12 @@ pub struct DeviceIdle {
     pub charges: Vec<IdleCharge>,
     /// Those that kept it waiting before the first work.
     pub before_first: Vec<IdleCharge>,
-    /// The functions that a picture shows apart, at most eight, the longest first: those in which at least a twentieth of the
-    /// charged time passed, the most specific ones. If these are too many, an eighth.
-    pub functions: Vec<IdleFunction>,
+    /// The functions whose work it was busy with, the longest inclusive time first.
+    pub busy: Vec<BusyTime>,
+    /// The functions that a picture shows apart, at most eight, those with the longest idle time first. Each has at least a
+    /// twentieth of the busy time and the charged idle time, and they are the most specific ones; if that would be too many,
+    /// an eighth.
+    pub functions: Vec<DeviceFunction>,
     /// The part of `busy_ns` in which work of another stream had been launched for 10 µs and more, and waited although nothing was
     /// before it on its own stream.
     pub blocked_ns: i64,
@@ -206,15 +211,31 @@ pub struct IdleCharge {
     pub inclusive_in_call_ns: i64,
 }
 
-/// A function that a picture of the window shows apart: an idle time belongs to the innermost of them.
+/// How long a device was busy with the work of a function. Times are in nanoseconds; where works of several functions ran at
+/// once, that which began first counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct IdleFunction {
+pub struct BusyTime {
+    /// The name of the function; `None` for work that no measured scope launched.
+    pub name: Option<String>,
+    /// The work that it launched itself. Those of all functions are the busy time of the device.
+    pub busy_ns: i64,
+    /// The work that it or a function that it called launched.
+    pub inclusive_ns: i64,
+}
+
+/// A function that a picture of the window shows apart. Its times are those of functions that it called too, as far as these are
+/// not shown apart. They are in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceFunction {
     /// The name of the function.
     pub name: String,
     /// The source location as `file:line`; empty if it is not known.
     pub location: String,
-    /// How long it kept the device waiting, in nanoseconds, with functions that it called and that are not shown apart.
+    /// How long the device was busy with its work.
+    pub busy_ns: i64,
+    /// How long it kept the device waiting.
     pub idle_ns: i64,
 }
 
@@ -285,8 +306,9 @@ pub struct DeviceSegment {
     pub end_ns: i64,
     /// What the device did, or waited for.
     pub state: DeviceState,
-    /// The index of the call in [`Timeline::slices`] that kept the device waiting: of [`DeviceState::Host`] and
-    /// [`DeviceState::LaunchCall`].
+    /// The index in [`Timeline::slices`] of the call that kept the device waiting: of [`DeviceState::Host`] and
+    /// [`DeviceState::LaunchCall`]. Of [`DeviceState::Busy`], the call whose work ran; if several did, the one whose work began
+    /// first.
     pub call: Option<u32>,
     /// The index in [`DeviceIdle::functions`] of the function that is shown for it, if there is one.
     pub function: Option<u32>,

@@ -161,6 +161,7 @@ pub(super) fn of_timeline(timeline: &Timeline) -> GpuPairs {
             start: pair.start,
             end: pair.end,
             launch: launch.as_ref(),
+            call: None,
             is_kernel: true,
         });
         let cut = segments(works.collect(), window, gaps.of_rank(None), &threads);

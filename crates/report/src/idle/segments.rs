@@ -12,6 +12,8 @@ pub(super) struct Work<'l> {
     pub(super) start: i64,
     pub(super) end: i64,
     pub(super) launch: Option<&'l Launch>,
+    /// The call that it belongs to.
+    pub(super) call: Option<u32>,
     pub(super) is_kernel: bool,
 }
 
@@ -65,7 +67,7 @@ pub(super) fn segments(
         }
         cutter.is_before_first = false;
         let until = work.end.clamp(start, end);
-        cutter.push(start, until, DeviceState::Busy, None);
+        cutter.push(start, until, DeviceState::Busy, work.call);
         at = until;
     }
     cutter.outside_of_gaps(at, end, |cutter, start, end| {

@@ -15,6 +15,7 @@ mod of_timeline;
 mod overview;
 mod packed;
 mod sentence;
+mod strip;
 mod table;
 mod time_line;
 mod tree;
@@ -33,7 +34,7 @@ use crate::timeline::Timeline;
 const STYLE: &str = include_str!("scripts/page.css");
 
 /// The SHA-256 of [`STYLE`], in base64. A test compares it.
-const STYLE_HASH: &str = "cKqR2vft3flUe5dPMDxHnXpL3sB+JYEfCH3ns/vUnwY=";
+const STYLE_HASH: &str = "BvwjuMA22DbWlTLbzg7d8hh1ngZsTntZD84qdFX2Rqo=";
 
 /// Parts of one script, in this order. Each has one job; they share the scope of the function around them.
 const SCRIPT: &str = concat!(
@@ -60,11 +61,12 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "EPCvcV6FkkmFt2MjA2YfHN7SsAZd3rXK1kcFekSvqc0=";
+const SCRIPT_HASH: &str = "zvHJd/cxO6siaulsCrQEe/t6Jj3Oe3OE0s29aO/Pb9w=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///
-/// Its first screen says where the time went, on the CPU and on the GPU, and what limits the program. Below are the
+/// Its first screen says where the time went, on the CPU and on the GPU, and what limits the program; of a window with kernels,
+/// it shows when each GPU was busy and which functions kept it waiting. Below are the
 /// table, with the distribution, the callers and the callees of each function; the call tree; the time line of a window;
 /// and what was lost and why.
 ///
