@@ -1,20 +1,53 @@
 //! Why a device had nothing to do.
 //!
+//! - `gaps` are the times in which nothing was recorded.
 //! - `segments` cuts the window of a device into times in one state each. All sums are sums of these.
 //! - `threads` knows the innermost scope of each thread at each time.
-//! - `account` adds the segments up, by state and by function.
+//! - `account` adds the segments up, by state and by function; `verdict` says what limits a device, `sentences` and `table`
+//!   write that.
+//! - `why` and `works` tell what was so while a device waited or worked.
+//! - `shown` chooses the functions that are shown apart, `strip` cuts the window into equal columns, and `strip_text`
+//!   draws these in a terminal.
+//! - `pairs` is what event pairs say where there are no kernels, and `pairs_text` writes that.
 
 mod account;
+mod gaps;
+mod pairs;
+mod pairs_text;
 mod segments;
+mod sentences;
+mod shown;
+mod strip;
+mod strip_text;
 mod table;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_pairs;
+#[cfg(test)]
+mod tests_seeded;
+#[cfg(test)]
+mod tests_strip;
+#[cfg(test)]
 mod tests_verdict;
+#[cfg(test)]
+mod tests_why;
 mod threads;
 mod verdict;
+mod why;
+mod works;
+
+pub use strip::{IdleStrip, StripColumn, StripPart};
 
 use crate::timeline::Timeline;
+
+pub use pairs::{DevicePairs, GpuPairs};
+
+pub(crate) use account::{device_key, segments_of};
+pub(crate) use gaps::Gaps;
+#[cfg(feature = "export")]
+pub(crate) use pairs_text::States;
+pub(crate) use segments::union;
 
 /// What the devices of a window did, and which functions kept them waiting: [`Timeline::gpu_idle`].
 ///
@@ -74,7 +107,8 @@ pub struct DeviceIdle {
     pub in_call_ns: i64,
     /// Idle, between the first work and the last: until the work began, which was launched.
     pub launched_ns: i64,
-    /// The part of `launched_ns` in pieces of 10 µs and more, which the launch alone does not explain.
+    /// The part of `launched_ns` before work that had been launched for 10 µs and more, which the launch alone does not
+    /// explain.
     pub unexplained_ns: i64,
     /// Idle before the first work of the window.
     pub before_first_ns: i64,
@@ -86,6 +120,21 @@ pub struct DeviceIdle {
     pub charges: Vec<IdleCharge>,
     /// Those that kept it waiting before the first work.
     pub before_first: Vec<IdleCharge>,
+    /// The functions that a picture shows apart, at most eight, the longest first: those in which at least a twentieth of the
+    /// charged time passed, the most specific ones. If these are too many, an eighth.
+    pub functions: Vec<IdleFunction>,
+    /// The part of `busy_ns` in which work of another stream had been launched for 10 µs and more, and waited although nothing was
+    /// before it on its own stream.
+    pub blocked_ns: i64,
+    /// How long kernels of NCCL or RCCL ran, in which processes wait for each other. Those that ran at once are added up.
+    pub collectives_ns: i64,
+    /// The kernel, copy or fill that took longest in one function.
+    pub longest_work: Option<LongestWork>,
+    /// The calls in which threads waited as the device ran out of work, the longest idle time after them first. They say how an
+    /// idle time began, and change no charge.
+    pub drained: Vec<Drained>,
+    /// What is known of the times in which the function that [`verdict`](Self::verdict) names kept the device waiting.
+    pub named: Option<WaitsOfNamed>,
     /// All of the window in the order of time: what the sums are of.
     pub segments: Vec<DeviceSegment>,
 }
@@ -123,12 +172,18 @@ impl DeviceIdle {
         (working > 0).then(|| self.busy_ns as f64 / working as f64)
     }
 
-    /// Returns how much faster the work would be done at most if a function kept the device waiting no more: 1.19 for 19 %.
+    /// Returns how much faster the work would be done at most if a function, with all that it calls, kept the device
+    /// waiting no more: 1.19 for 16 %.
     /// It is infinite where nothing but this was to do.
     #[must_use]
     pub fn bound_without(&self, charge: &IdleCharge) -> f64 {
+        self.bound_without_ns(charge.inclusive_ns)
+    }
+
+    /// Returns how much faster the work would be done at most without this much of its idle time.
+    fn bound_without_ns(&self, ns: i64) -> f64 {
         let working = self.working_ns() as f64;
-        working / (working - charge.inclusive_ns as f64).max(0.0)
+        working / (working - ns as f64).max(0.0)
     }
 }
 
@@ -138,7 +193,7 @@ impl DeviceIdle {
 pub struct IdleCharge {
     /// The name of the function; `None` for the time in which the thread was in no measured scope.
     pub name: Option<String>,
-    /// The source location as `file:line`; empty if it is not known.
+    /// The source location as `file:line`; empty if it is not known, or if functions at several places have the name.
     pub location: String,
     /// The time in which it was the innermost scope of the thread that launched the next work. Those of all functions are the
     /// idle time that is charged.
@@ -147,6 +202,77 @@ pub struct IdleCharge {
     pub in_call_ns: i64,
     /// The time in which it or a function that it called was the innermost scope.
     pub inclusive_ns: i64,
+    /// The part of `inclusive_ns` in which the thread was in the call that launched the work.
+    pub inclusive_in_call_ns: i64,
+}
+
+/// A function that a picture of the window shows apart: an idle time belongs to the innermost of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IdleFunction {
+    /// The name of the function.
+    pub name: String,
+    /// The source location as `file:line`; empty if it is not known.
+    pub location: String,
+    /// How long it kept the device waiting, in nanoseconds, with functions that it called and that are not shown apart.
+    pub idle_ns: i64,
+}
+
+/// A call in which threads waited for a device as it ran out of work.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Drained {
+    /// The name of the call, such as `cudaStreamSynchronize`.
+    pub call: String,
+    /// The innermost function around it; `None` if there was none.
+    pub scope: Option<String>,
+    /// The source location of the function as `file:line`; empty if it is not known.
+    pub location: String,
+    /// How long the device was idle after that until the next work was launched, in nanoseconds.
+    pub idle_ns: i64,
+    /// How often that was.
+    pub times: u64,
+}
+
+/// The times in which one function kept a device waiting.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WaitsOfNamed {
+    /// In how many idle times between two works half of its time was, if the longest come first.
+    pub half_in: u64,
+    /// How many such times the device had, as far as they are charged.
+    pub of: u64,
+    /// The longest of its times in a call that launched work, in nanoseconds.
+    pub longest_call_ns: i64,
+    /// The functions that other threads of the process ran meanwhile, the longest first: three at most, each for at least a tenth
+    /// of that time.
+    pub meanwhile: Vec<Meanwhile>,
+}
+
+/// A function that other threads ran while one kept a device waiting.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Meanwhile {
+    /// The name of the function.
+    pub name: String,
+    /// The source location as `file:line`; empty if it is not known.
+    pub location: String,
+    /// How long it was innermost on any of these threads, in nanoseconds.
+    pub ns: i64,
+}
+
+/// A kernel, copy or fill, and the function that launched it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LongestWork {
+    /// The name of the kernel, copy or fill.
+    pub name: String,
+    /// The innermost function around its launches; `None` if there was none.
+    pub function: Option<String>,
+    /// The source location of the function as `file:line`; empty if it is not known.
+    pub location: String,
+    /// How long it ran, in nanoseconds, all runs added up.
+    pub ns: i64,
 }
 
 /// A time in which a device was in one state.
@@ -162,6 +288,8 @@ pub struct DeviceSegment {
     /// The index of the call in [`Timeline::slices`] that kept the device waiting: of [`DeviceState::Host`] and
     /// [`DeviceState::LaunchCall`].
     pub call: Option<u32>,
+    /// The index in [`DeviceIdle::functions`] of the function that is shown for it, if there is one.
+    pub function: Option<u32>,
     /// `true` before the first work of the window.
     pub is_before_first: bool,
 }
@@ -185,6 +313,12 @@ pub enum DeviceState {
 }
 
 impl Timeline {
+    /// Returns what each device did, as far as event pairs tell. See [`GpuPairs`] for the states.
+    #[must_use]
+    pub fn gpu_pairs(&self) -> GpuPairs {
+        pairs::of_timeline(self)
+    }
+
     /// Returns what each device did, and which functions kept it waiting. See [`GpuIdle`] for the rules.
     ///
     /// Only what was recorded counts: without kernels (`Timeline::has_kernels`), no device is known to be idle, and there are no
