@@ -1,8 +1,8 @@
 //! How much memory all cells take, and how much they may.
 //!
-//! Counted are the cells that were ever handed out, their windows on the heap and the chunks. Beyond the limit, no thread
-//! gets another cell of its own, and no window is allocated. Cells that threads borrow instead (see `local::borrowed`) and the
-//! chunks that the times of a cell need are allocated all the same, and count.
+//! Counted are the cells that were ever handed out, and the windows on the heap and the chunks, also those in stock. Beyond the
+//! limit, no thread gets another cell of its own, and no window is allocated. Cells that threads borrow instead (see
+//! `local::borrowed`) and the chunks that the times of a cell need are allocated all the same, and count.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::NonNull;
