@@ -117,7 +117,10 @@ pub use gpu_work::{
 pub use group_by::GroupBy;
 pub use histogram::{Histogram, HistogramBucket};
 pub use history::HistoryPoint;
-pub use idle::{DeviceIdle, DeviceSegment, DeviceState, GpuIdle, IdleCharge};
+pub use idle::{
+    DeviceIdle, DevicePairs, DeviceSegment, DeviceState, GpuIdle, GpuPairs, IdleCharge,
+    IdleFunction, IdleStrip, StripColumn, StripPart,
+};
 pub use kernels::{
     CopyUse, FillUse, KernelRow, KernelRowKind, KernelUse, Kernels, MinMax, ScopeKernels,
 };

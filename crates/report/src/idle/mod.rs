@@ -1,20 +1,42 @@
 //! Why a device had nothing to do.
 //!
+//! - `gaps` are the times in which nothing was recorded.
 //! - `segments` cuts the window of a device into times in one state each. All sums are sums of these.
 //! - `threads` knows the innermost scope of each thread at each time.
-//! - `account` adds the segments up, by state and by function.
+//! - `account` adds the segments up, by state and by function; `table` and `verdict` write that.
+//! - `shown` chooses the functions that are shown apart, `strip` cuts the window into equal columns, and `strip_text`
+//!   draws these in a terminal.
+//! - `pairs` is what event pairs say where there are no kernels, and `pairs_text` writes that.
 
 mod account;
+mod gaps;
+mod pairs;
+mod pairs_text;
 mod segments;
+mod shown;
+mod strip;
+mod strip_text;
 mod table;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_pairs;
+#[cfg(test)]
+mod tests_strip;
 #[cfg(test)]
 mod tests_verdict;
 mod threads;
 mod verdict;
 
+pub use strip::{IdleStrip, StripColumn, StripPart};
+
 use crate::timeline::Timeline;
+
+pub(crate) use account::{device_key, segments_of};
+pub(crate) use gaps::Gaps;
+#[cfg(feature = "export")]
+pub(crate) use pairs_text::States;
+pub(crate) use segments::union;
 
 /// What the devices of a window did, and which functions kept them waiting: [`Timeline::gpu_idle`].
 ///
@@ -74,7 +96,8 @@ pub struct DeviceIdle {
     pub in_call_ns: i64,
     /// Idle, between the first work and the last: until the work began, which was launched.
     pub launched_ns: i64,
-    /// The part of `launched_ns` in pieces of 10 µs and more, which the launch alone does not explain.
+    /// The part of `launched_ns` before work that had been launched for 10 µs and more, which the launch alone does not
+    /// explain.
     pub unexplained_ns: i64,
     /// Idle before the first work of the window.
     pub before_first_ns: i64,
@@ -86,6 +109,9 @@ pub struct DeviceIdle {
     pub charges: Vec<IdleCharge>,
     /// Those that kept it waiting before the first work.
     pub before_first: Vec<IdleCharge>,
+    /// The functions that a picture shows apart, at most eight, the longest first: those in which at least a twentieth of the
+    /// charged time passed, the most specific ones. If these are too many, an eighth.
+    pub functions: Vec<IdleFunction>,
     /// All of the window in the order of time: what the sums are of.
     pub segments: Vec<DeviceSegment>,
 }
@@ -123,12 +149,18 @@ impl DeviceIdle {
         (working > 0).then(|| self.busy_ns as f64 / working as f64)
     }
 
-    /// Returns how much faster the work would be done at most if a function kept the device waiting no more: 1.19 for 19 %.
+    /// Returns how much faster the work would be done at most if a function, with all that it calls, kept the device
+    /// waiting no more: 1.19 for 16 %.
     /// It is infinite where nothing but this was to do.
     #[must_use]
     pub fn bound_without(&self, charge: &IdleCharge) -> f64 {
+        self.bound_without_ns(charge.inclusive_ns)
+    }
+
+    /// Returns how much faster the work would be done at most without this much of its idle time.
+    fn bound_without_ns(&self, ns: i64) -> f64 {
         let working = self.working_ns() as f64;
-        working / (working - charge.inclusive_ns as f64).max(0.0)
+        working / (working - ns as f64).max(0.0)
     }
 }
 
@@ -138,7 +170,7 @@ impl DeviceIdle {
 pub struct IdleCharge {
     /// The name of the function; `None` for the time in which the thread was in no measured scope.
     pub name: Option<String>,
-    /// The source location as `file:line`; empty if it is not known.
+    /// The source location as `file:line`; empty if it is not known, or if functions at several places have the name.
     pub location: String,
     /// The time in which it was the innermost scope of the thread that launched the next work. Those of all functions are the
     /// idle time that is charged.
@@ -147,6 +179,20 @@ pub struct IdleCharge {
     pub in_call_ns: i64,
     /// The time in which it or a function that it called was the innermost scope.
     pub inclusive_ns: i64,
+    /// The part of `inclusive_ns` in which the thread was in the call that launched the work.
+    pub inclusive_in_call_ns: i64,
+}
+
+/// A function that a picture of the window shows apart: an idle time belongs to the innermost of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IdleFunction {
+    /// The name of the function.
+    pub name: String,
+    /// The source location as `file:line`; empty if it is not known.
+    pub location: String,
+    /// How long it kept the device waiting, in nanoseconds, with functions that it called and that are not shown apart.
+    pub idle_ns: i64,
 }
 
 /// A time in which a device was in one state.
@@ -162,6 +208,8 @@ pub struct DeviceSegment {
     /// The index of the call in [`Timeline::slices`] that kept the device waiting: of [`DeviceState::Host`] and
     /// [`DeviceState::LaunchCall`].
     pub call: Option<u32>,
+    /// The index in [`DeviceIdle::functions`] of the function that is shown for it, if there is one.
+    pub function: Option<u32>,
     /// `true` before the first work of the window.
     pub is_before_first: bool,
 }
@@ -184,7 +232,76 @@ pub enum DeviceState {
     AfterLast,
 }
 
+/// What the devices of a window without kernels did, as far as the event pairs of its scopes tell: [`Timeline::gpu_pairs`].
+///
+/// A pair of events does not say how much of the time between them the device worked. So there are three states:
+///
+/// - *busy*: in a pair of a call that returned before its work ended, and in which no other pair was;
+/// - *host-paced, partly idle*: in other pairs, since the device waited for launches there, or between the pairs inside;
+/// - *idle*: in no pair.
+///
+/// # Examples
+///
+/// ```
+/// # let timeline = profiler_report::Timeline::default();
+/// for device in &timeline.gpu_pairs().devices {
+///     println!("{}", device.verdict());
+/// }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct GpuPairs {
+    /// The devices with event pairs, by rank and ordinal. There are none if kernels were recorded: [`Timeline::gpu_idle`] knows
+    /// more then.
+    pub devices: Vec<DevicePairs>,
+}
+
+/// What one device did in a window without kernels. Times are in nanoseconds; those of the three states are the window.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct DevicePairs {
+    /// The rank of the process that used it.
+    pub rank: Option<u64>,
+    /// Its ordinal in that process.
+    pub device: Option<u32>,
+    /// Its name; empty if it is not known.
+    pub device_name: String,
+    /// How long it worked.
+    pub busy_ns: i64,
+    /// How long it worked and waited for the host, in parts that are not known.
+    pub host_paced_ns: i64,
+    /// How long it was in no pair.
+    pub idle_ns: i64,
+    /// The function in whose pairs it was host-paced longest, without the pairs inside.
+    pub longest_paced: Option<String>,
+    /// The GPU times that are left out, because it is not known when they began.
+    pub unplaced: u64,
+    /// The account of the times between pairs.
+    account: DeviceIdle,
+}
+
+impl DevicePairs {
+    /// Returns how long the window is.
+    #[must_use]
+    pub fn window_ns(&self) -> i64 {
+        self.busy_ns + self.host_paced_ns + self.idle_ns
+    }
+
+    /// Returns the functions that kept the device waiting between its first pair and its last, the longest inclusive time
+    /// first. They are those of the threads whose pairs ended the idle times.
+    #[must_use]
+    pub fn charges(&self) -> &[IdleCharge] {
+        &self.account.charges
+    }
+}
+
 impl Timeline {
+    /// Returns what each device did, as far as event pairs tell. See [`GpuPairs`] for the states.
+    #[must_use]
+    pub fn gpu_pairs(&self) -> GpuPairs {
+        pairs::of_timeline(self)
+    }
+
     /// Returns what each device did, and which functions kept it waiting. See [`GpuIdle`] for the rules.
     ///
     /// Only what was recorded counts: without kernels (`Timeline::has_kernels`), no device is known to be idle, and there are no

@@ -117,8 +117,6 @@ impl Cutter<'_> {
                 && last.state == state
                 && last.call == call
                 && last.is_before_first == is_before_first
-                // Each piece of launched work is judged by its own length.
-                && state != DeviceState::Launched
         };
         match self.segments.last_mut() {
             Some(last) if same(last) => last.end_ns = end_ns,
@@ -127,8 +125,23 @@ impl Cutter<'_> {
                 end_ns,
                 state,
                 call,
+                function: None,
                 is_before_first,
             }),
         }
     }
+}
+
+/// Returns how long any of the spans lasted, added up over the devices.
+pub(crate) fn union(mut spans: Vec<(u32, i64, i64)>) -> i64 {
+    spans.sort_unstable();
+    let mut sum = 0_i64;
+    let mut until: Option<(u32, i64)> = None;
+    for (device, start, end) in spans {
+        let before = until.filter(|(other, _)| *other == device);
+        let start = before.map_or(start, |(_, ran)| ran.max(start));
+        sum = sum.saturating_add(end.saturating_sub(start).max(0));
+        until = Some((device, end.max(start)));
+    }
+    sum
 }

@@ -41,7 +41,7 @@ impl fmt::Display for GpuIdle {
 }
 
 impl DeviceIdle {
-    /// Returns what limits the device, in two sentences.
+    /// Returns what limits the device, and how much faster the work would be done at most without what kept it waiting.
     #[must_use]
     pub fn verdict(&self) -> String {
         let sentences = self.sentences();
@@ -51,21 +51,12 @@ impl DeviceIdle {
 
     /// Returns the device as people name it: `GPU 0 (NVIDIA H100)`.
     pub(crate) fn title(&self) -> String {
-        let mut title = match self.device {
-            Some(ordinal) => format!("GPU {ordinal}"),
-            None => "GPU".to_owned(),
-        };
-        if let Some(rank) = self.rank {
-            let _ = write!(title, " of rank {rank}");
-        }
-        if !self.device_name.is_empty() {
-            let _ = write!(title, " ({})", printable(&self.device_name));
-        }
-        title
+        device_title(self.device, self.rank, &self.device_name)
     }
 
     fn text(&self, options: &TableOptions) -> String {
-        let mut text = format!("{}: {}\n", self.title(), self.verdict());
+        let mut text = format!("{}: {}\n\n", self.title(), self.verdict());
+        text += &self.strip_text(options);
         let window = self.window_ns();
         let states = [
             ("busy", self.busy_ns),
@@ -150,7 +141,7 @@ impl DeviceIdle {
     }
 
     fn json(&self) -> String {
-        let charges = |charges: &[IdleCharge]| lines(charges.iter().map(IdleCharge::json));
+        let charges = |charges: &[IdleCharge]| lines(charges.iter().map(charge_json));
         object([
             Field::optional("rank", self.rank),
             Field::optional("device", self.device),
@@ -186,14 +177,30 @@ impl IdleCharge {
         let name = self.name.as_deref();
         name.map_or_else(|| OUTSIDE.to_owned(), printable)
     }
+}
 
-    fn json(&self) -> String {
-        object([
-            Field::optional_text("name", self.name.as_deref()),
-            Field::text("location", &self.location),
-            Field::raw("idle_ns", self.idle_ns),
-            Field::raw("in_call_ns", self.in_call_ns),
-            Field::raw("inclusive_ns", self.inclusive_ns),
-        ])
+/// Returns a device as people name it: `GPU 0 (NVIDIA H100)`.
+pub(super) fn device_title(ordinal: Option<u32>, rank: Option<u64>, name: &str) -> String {
+    let mut title = match ordinal {
+        Some(ordinal) => format!("GPU {ordinal}"),
+        None => "GPU".to_owned(),
+    };
+    if let Some(rank) = rank {
+        let _ = write!(title, " of rank {rank}");
     }
+    if !name.is_empty() {
+        let _ = write!(title, " ({})", printable(name));
+    }
+    title
+}
+
+pub(super) fn charge_json(charge: &IdleCharge) -> String {
+    object([
+        Field::optional_text("name", charge.name.as_deref()),
+        Field::text("location", &charge.location),
+        Field::raw("idle_ns", charge.idle_ns),
+        Field::raw("in_call_ns", charge.in_call_ns),
+        Field::raw("inclusive_ns", charge.inclusive_ns),
+        Field::raw("inclusive_in_call_ns", charge.inclusive_in_call_ns),
+    ])
 }

@@ -10,10 +10,10 @@ use crate::timeline::{KernelGap, Launch, Slice, SliceKind, SliceName, Timeline, 
 
 /// A timeline that is written by hand, in microseconds.
 #[derive(Default)]
-struct Drawn(Timeline);
+pub(super) struct Drawn(pub(super) Timeline);
 
 impl Drawn {
-    fn new(duration: i64) -> Self {
+    pub(super) fn new(duration: i64) -> Self {
         let mut drawn = Self::default();
         drawn.0.duration_ns = duration * 1000;
         drawn.0.has_kernels = true;
@@ -31,11 +31,11 @@ impl Drawn {
         u32::try_from(index).expect("few")
     }
 
-    fn thread(&mut self, id: u64) -> u32 {
+    pub(super) fn thread(&mut self, id: u64) -> u32 {
         self.track(TrackKind::HostThread, id, None)
     }
 
-    fn stream(&mut self, device: u32, id: u64) -> u32 {
+    pub(super) fn stream(&mut self, device: u32, id: u64) -> u32 {
         self.track(TrackKind::GpuStream, id, Some(device))
     }
 
@@ -57,7 +57,7 @@ impl Drawn {
         u32::try_from(self.0.slices.len() - 1).expect("few")
     }
 
-    fn scope(
+    pub(super) fn scope(
         &mut self,
         track: u32,
         name: &str,
@@ -75,7 +75,7 @@ impl Drawn {
         })
     }
 
-    fn launch(&mut self, track: u32, (from, to): (i64, i64)) -> u32 {
+    pub(super) fn launch(&mut self, track: u32, (from, to): (i64, i64)) -> u32 {
         let launches = &mut self.0.launches;
         let correlation = u32::try_from(launches.len()).expect("few");
         launches.push(Launch {
@@ -88,7 +88,7 @@ impl Drawn {
         correlation
     }
 
-    fn work(&mut self, track: u32, (from, to): (i64, i64), launch: Option<u32>) {
+    pub(super) fn work(&mut self, track: u32, (from, to): (i64, i64), launch: Option<u32>) {
         let work = u32::try_from(self.0.work.len()).expect("few");
         self.0.work.push(GpuWork::default());
         self.slice(Slice {
@@ -285,6 +285,63 @@ fn what_is_not_recorded_is_neither_busy_nor_idle() {
 }
 
 #[test]
+fn launched_work_is_late_by_all_of_the_time_before_it_whatever_divides_that() {
+    let mut drawn = Drawn::new(100);
+    let (main, stream) = (drawn.thread(1), drawn.stream(0, 7));
+    let [first, second, third] = [1, 2, 3].map(|at| drawn.launch(main, (at, at + 1)));
+    drawn.work(stream, (10, 20), Some(first));
+    drawn.work(stream, (34, 40), Some(second));
+    drawn.work(stream, (49, 50), Some(third));
+    drawn.0.kernel_gaps = vec![KernelGap {
+        start_ns: 26_000,
+        duration_ns: 2_000,
+        ..KernelGap::default()
+    }];
+    let device = &drawn.0.gpu_idle().devices[0];
+    assert_eq!(
+        (device.launched_ns, device.unexplained_ns),
+        (21_000, 12_000)
+    );
+}
+
+#[test]
+fn a_name_of_two_places_has_none() {
+    let mut drawn = Drawn::new(100);
+    let (main, stream) = (drawn.thread(1), drawn.stream(0, 7));
+    for (from, text) in [(20, "load"), (30, "save"), (40, "load")] {
+        drawn.0.names.push(SliceName {
+            text: text.into(),
+            location: format!("src/{from}.rs:1").into(),
+            ..SliceName::default()
+        });
+        let name = u32::try_from(drawn.0.names.len() - 1).expect("few");
+        drawn.slice(Slice {
+            track: main,
+            name,
+            start_ns: from * 1000,
+            duration_ns: 10_000,
+            ..Slice::default()
+        });
+    }
+    let [first, second] = [1, 60].map(|at| drawn.launch(main, (at, at + 1)));
+    drawn.work(stream, (10, 20), Some(first));
+    drawn.work(stream, (70, 80), Some(second));
+    let device = &drawn.0.gpu_idle().devices[0];
+    let places = device.charges.iter();
+    let places: Vec<_> = places
+        .map(|charge| (charge.name.as_deref(), &*charge.location, charge.idle_ns))
+        .collect();
+    assert_eq!(
+        places,
+        [
+            (Some("load"), "", 20_000),
+            (None, "", 11_000),
+            (Some("save"), "src/30.rs:1", 10_000)
+        ]
+    );
+}
+
+#[test]
 fn without_work_there_is_no_device() {
     let mut drawn = Drawn::new(10);
     let main = drawn.thread(1);
@@ -300,7 +357,7 @@ const DEVICES: u32 = 2;
 
 /// A scope is a start, a length and a name; those that cross others are on a further track.
 #[derive(Clone, Debug)]
-struct Program {
+pub(super) struct Program {
     scopes: Vec<(u32, i64, i64, u8, Option<usize>)>,
     polls: Vec<(u32, i64, i64, usize)>,
     futures: Vec<(i64, i64, Option<usize>)>,
@@ -309,7 +366,7 @@ struct Program {
     gaps: Vec<(i64, i64)>,
 }
 
-fn programs() -> impl Strategy<Value = Program> {
+pub(super) fn programs() -> impl Strategy<Value = Program> {
     let index = || proptest::option::of(0..200_usize);
     let start = || -10..WINDOW;
     (
@@ -343,7 +400,7 @@ fn programs() -> impl Strategy<Value = Program> {
 
 impl Program {
     /// Tracks: threads; a further one of the first thread; futures; two streams of each device.
-    fn timeline(&self) -> Timeline {
+    pub(super) fn timeline(&self) -> Timeline {
         let mut drawn = Drawn::default();
         for thread in 0..THREADS {
             drawn.thread(thread.into());
@@ -528,13 +585,18 @@ fn names(timeline: &Timeline, call: usize) -> (String, BTreeSet<String>) {
 }
 
 /// The own and inclusive times by name; the empty name stands for no function.
-type Charges = BTreeMap<String, (i64, i64, i64)>;
+type Charges = BTreeMap<String, (i64, i64, i64, i64)>;
 
 fn by_name(charges: &[IdleCharge]) -> Charges {
     let charges = charges.iter();
     charges
         .map(|charge| {
-            let times = (charge.idle_ns, charge.in_call_ns, charge.inclusive_ns);
+            let times = (
+                charge.idle_ns,
+                charge.in_call_ns,
+                charge.inclusive_ns,
+                charge.inclusive_in_call_ns,
+            );
             (charge.name.clone().unwrap_or_default(), times)
         })
         .collect()
@@ -582,6 +644,7 @@ fn compare(timeline: &Timeline, idle: &GpuIdle) -> Result<(), String> {
                 for name in around {
                     let times = charges.entry(name.clone()).or_default();
                     times.2 += 1;
+                    times.3 += is_in_call;
                     if name == own {
                         times.0 += 1;
                         times.1 += is_in_call;
@@ -653,7 +716,7 @@ proptest! {
                 prop_assume!(segments > 1);
                 let cut = 1 + which % (segments - 1);
                 let (before, after) = (device.segments[cut - 1], device.segments[cut]);
-                // Two pieces of launched work are two segments in one state.
+                // The time before the first work is another state.
                 prop_assume!((before.state, before.call) != (after.state, after.call));
                 device.segments[cut - 1].end_ns += 1;
                 device.segments[cut].start_ns += 1;

@@ -1,13 +1,13 @@
-//! What limits a device, in two sentences.
+//! What limits a device, in a sentence, and what would be gained, in another one if that is known.
 
 use super::{DeviceIdle, IdleCharge};
 use crate::sentence::{Sentence, percent};
 use crate::text::units::time;
 
 /// From this busy share on, the device limits the program.
-const BUSY: f64 = 0.9;
+pub(super) const BUSY: f64 = 0.9;
 /// From this busy share on, it mostly does.
-const MOSTLY_BUSY: f64 = 0.6;
+pub(super) const MOSTLY_BUSY: f64 = 0.6;
 /// From this share of its idle time on, a function is named.
 const NAMED: f64 = 0.5;
 
@@ -63,7 +63,7 @@ impl DeviceIdle {
     }
 
     /// Returns what an amount of idle time is of that between the first work and the last.
-    fn share_of_waiting(&self, ns: i64) -> f64 {
+    pub(super) fn share_of_waiting(&self, ns: i64) -> f64 {
         let waiting = self.waiting_ns();
         if waiting > 0 {
             ns as f64 / waiting as f64
@@ -73,7 +73,7 @@ impl DeviceIdle {
     }
 
     /// Returns the most specific function in which at least half of the idle time passed. A step is no function.
-    fn named(&self) -> Option<&IdleCharge> {
+    pub(super) fn named(&self) -> Option<&IdleCharge> {
         let is_most = |charge: &&IdleCharge| self.share_of_waiting(charge.inclusive_ns) >= NAMED;
         let most = self
             .charges
@@ -144,7 +144,7 @@ impl DeviceIdle {
                 .push_name(sentence)
                 .strong(" keeps the GPU waiting")
                 .text(&format!(
-                    ": it was idle for {idle} of the time {between}, {} of that {}.",
+                    ": the GPU was idle for {idle} of the time {between}, {} of that {}.",
                     percent(self.share_of_waiting(charge.inclusive_ns)),
                     charge.place()
                 )),
@@ -160,34 +160,42 @@ impl DeviceIdle {
     /// Says how much faster the work can be done at most, and without what.
     fn bound(&self) -> Option<Sentence> {
         let limit = self.limit();
-        let charge = match limit {
-            Limit::NotRecorded | Limit::Launched => return None,
-            _ if self.charged_ns() == 0 => return None,
-            Limit::Charged(charge) => charge,
-            _ => self.named().or_else(|| self.largest())?,
+        if matches!(limit, Limit::NotRecorded | Limit::Launched) || self.charged_ns() == 0 {
+            return None;
+        }
+        // A function counts with all that it calls where that is why it is named, or else by itself.
+        let (charge, waited_ns, in_call_ns, by) = match (limit, self.named()) {
+            (Limit::Charged(charge), _) | (_, Some(charge)) => {
+                let by = ", with what it calls,";
+                (charge, charge.inclusive_ns, charge.inclusive_in_call_ns, by)
+            }
+            (_, None) => {
+                let largest = self.largest()?;
+                (largest, largest.idle_ns, largest.in_call_ns, " itself")
+            }
         };
-        let bound = self.bound_without(charge);
-        let is_in_call = exceeds_half(charge.in_call_ns, charge.inclusive_ns);
+        let by = charge.name.as_ref().map_or("", |_| by);
         let mut sentence = Sentence::new();
         sentence = if matches!(limit, Limit::Charged(_)) {
             sentence.text("Without that")
         } else {
-            let share = percent(self.share_of_waiting(charge.inclusive_ns));
+            let share = percent(self.share_of_waiting(waited_ns));
             let idle = match limit {
                 Limit::Host => "that",
                 _ => "the idle time between its first work and its last",
             };
             charge.push_name(sentence).text(&format!(
-                " kept it waiting longest, for {share} of {idle}: without that"
+                "{by} kept it waiting for {share} of {idle}: without that"
             ))
         };
+        let bound = self.bound_without_ns(waited_ns);
         let faster = if bound.is_finite() {
             format!(", the work would be done at most {bound:.2} × as fast")
         } else {
             ", nothing would be left to wait for".to_owned()
         };
         sentence = sentence.text(&faster);
-        if is_in_call {
+        if exceeds_half(in_call_ns, waited_ns) {
             sentence = sentence.text("; most of it is in the calls that launch work");
         }
         Some(sentence.text("."))
@@ -195,13 +203,11 @@ impl DeviceIdle {
 }
 
 impl IdleCharge {
-    /// Returns `true` for the range that PyTorch draws around a step.
     fn is_step(&self) -> bool {
-        let name = self.name.as_deref().unwrap_or_default();
-        name.starts_with("ProfilerStep")
+        self.name.as_deref().is_some_and(is_step)
     }
 
-    fn push_name(&self, sentence: Sentence) -> Sentence {
+    pub(super) fn push_name(&self, sentence: Sentence) -> Sentence {
         match &self.name {
             Some(name) => sentence.name(name),
             None => sentence.strong("Code outside of measured functions"),
@@ -218,5 +224,10 @@ impl IdleCharge {
 }
 
 fn exceeds_half(part: i64, whole: i64) -> bool {
-    part > whole / 2
+    part > whole.saturating_sub(part)
+}
+
+/// Returns `true` for the range that PyTorch draws around a step.
+pub(super) fn is_step(name: &str) -> bool {
+    name.starts_with("ProfilerStep")
 }

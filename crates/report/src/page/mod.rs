@@ -19,6 +19,7 @@ mod table;
 mod time_line;
 mod tree;
 mod verdict;
+mod work;
 mod work_details;
 
 use std::fmt::Write;
@@ -32,7 +33,7 @@ use crate::timeline::Timeline;
 const STYLE: &str = include_str!("scripts/page.css");
 
 /// The SHA-256 of [`STYLE`], in base64. A test compares it.
-const STYLE_HASH: &str = "t9kw8lb8fI18TQSMKna8q9EgISftrf3WcCGJmSNZU2w=";
+const STYLE_HASH: &str = "cKqR2vft3flUe5dPMDxHnXpL3sB+JYEfCH3ns/vUnwY=";
 
 /// Parts of one script, in this order. Each has one job; they share the scope of the function around them.
 const SCRIPT: &str = concat!(
@@ -42,12 +43,16 @@ const SCRIPT: &str = concat!(
     include_str!("scripts/data.js"),
     include_str!("scripts/charts.js"),
     include_str!("scripts/details.js"),
+    include_str!("scripts/columns.js"),
     include_str!("scripts/table.js"),
     include_str!("scripts/comparison.js"),
     include_str!("scripts/canvas.js"),
     include_str!("scripts/icicle_layout.js"),
     include_str!("scripts/icicle.js"),
     include_str!("scripts/time_line_model.js"),
+    include_str!("scripts/range.js"),
+    include_str!("scripts/time_axis.js"),
+    include_str!("scripts/time_line_drawing.js"),
     include_str!("scripts/time_line.js"),
     include_str!("scripts/memory.js"),
     include_str!("scripts/shell.js"),
@@ -55,7 +60,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "BY8i+3EAlvObZLHcYndZcL+Qie6O+ITJzMxifr/mOG8=";
+const SCRIPT_HASH: &str = "EPCvcV6FkkmFt2MjA2YfHN7SsAZd3rXK1kcFekSvqc0=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///

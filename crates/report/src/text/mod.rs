@@ -5,7 +5,7 @@ mod field;
 mod fill;
 pub(super) mod json;
 mod shorten;
-mod style;
+pub(super) mod style;
 pub(super) mod table;
 pub(crate) mod terminal;
 pub(super) mod units;
