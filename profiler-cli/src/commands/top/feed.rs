@@ -29,7 +29,7 @@ pub(super) struct Feed {
 /// A reason why the file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Problem {
-    Missing,
+    Missing { beside: Option<String> },
     Broken(String),
 }
 
@@ -70,7 +70,7 @@ impl Feed {
     pub(super) fn take(&mut self, look: Look) {
         match look {
             Look::Same => {}
-            Look::Missing => self.problem = Some(Problem::Missing),
+            Look::Missing { beside } => self.problem = Some(Problem::Missing { beside }),
             Look::Broken(reason) => self.problem = Some(Problem::Broken(reason)),
             Look::New { summary, written } => {
                 self.problem = None;
@@ -146,8 +146,9 @@ mod tests {
     #[test]
     fn a_problem_keeps_the_summary_until_the_next_one() {
         let mut feed = Feed::default();
-        feed.take(Look::Missing);
-        assert!(feed.shown.is_none() && feed.problem == Some(Problem::Missing));
+        feed.take(Look::Missing { beside: None });
+        let missing = Problem::Missing { beside: None };
+        assert!(feed.shown.is_none() && feed.problem == Some(missing));
         feed.take(new(1e9, Some(1e9), false));
         assert!(feed.shown.is_some() && feed.problem.is_none());
         feed.take(Look::Broken("is empty".to_owned()));

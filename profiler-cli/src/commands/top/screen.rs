@@ -95,6 +95,13 @@ fn waiting<'t>(path: &Path, feed: &Feed) -> Paragraph<'t> {
             Text::styled(format!("{file} {}", printable(reason)), BAD),
             Text::raw("Waiting until it can be read."),
         ],
+        Some(Problem::Missing { beside: Some(rank) }) => vec![
+            Text::raw(format!("Waiting for {file}, which does not exist yet.")),
+            Text::raw(format!(
+                "{} is there: give that, or the folder to see all ranks.",
+                printable(rank)
+            )),
+        ],
         _ => vec![
             Text::raw(format!("Waiting for {file}, which does not exist yet.")),
             Text::raw("Start the program with:"),

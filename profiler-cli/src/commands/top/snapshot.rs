@@ -28,8 +28,11 @@ pub(super) fn print(mut job: Job, mut view: View) -> Result<(), Error> {
         && let Some(problem) = &rank.feed.problem
     {
         let reason = match problem {
-            Problem::Missing => {
+            Problem::Missing { beside: None } => {
                 "does not exist yet: start the program with PROFILER_SUMMARY and PROFILER_SUMMARY_INTERVAL=1s".to_owned()
+            }
+            Problem::Missing { beside: Some(file) } => {
+                format!("does not exist, but {file} is there: give that, or the folder")
             }
             Problem::Broken(reason) => reason.clone(),
         };

@@ -101,7 +101,7 @@ fn state<'t>(shown: &Shown, feed: &Feed, view: &View, now: SystemTime) -> Text<'
         spans.insert(0, Span::styled("PAUSED ", BAD));
     }
     match &feed.problem {
-        Some(Problem::Missing) => spans.push(Span::styled("; the file is gone", BAD)),
+        Some(Problem::Missing { .. }) => spans.push(Span::styled("; the file is gone", BAD)),
         Some(Problem::Broken(reason)) => {
             spans.push(Span::styled(format!("; now it {}", printable(reason)), BAD));
         }

@@ -12,6 +12,8 @@ use super::super::snapshot;
 use super::*;
 use crate::input::Limits;
 
+mod ranks;
+
 const SECOND: u64 = 1_000_000_000;
 
 fn times(self_ns: f64) -> Times {
@@ -142,7 +144,7 @@ fn columns_are_left_out_in_narrow_terminals() {
             let mut view = view();
             view.opened_row = opened;
             drawn(&job(training()), &mut view, size, 400);
-            drawn(&ranks(), &mut view.of_ranks(None), size, 400);
+            drawn(&ranks::ranks(), &mut view.of_ranks(None), size, 400);
         }
     }
 }
@@ -220,52 +222,6 @@ fn enter_shows_the_row() {
     assert_eq!(view.place(), Place::Rows);
 }
 
-/// Four ranks, of which the last has ended and the third takes longer for its steps.
-fn ranks() -> Job {
-    let mut job = Job::of_file(PathBuf::from("run/rank0.json"), Limits::DEFAULT, None);
-    for (rank, steps) in [(2, 8), (1, 10), (3, 10)] {
-        let path = PathBuf::from(format!("run/rank{rank}.json"));
-        let mut other = Job::of_file(path, Limits::DEFAULT, None);
-        job.ranks.append(&mut other.ranks);
-        let last = job.ranks.len() - 1;
-        job.ranks[last].feed = rank_feed(rank, steps, rank == 3);
-    }
-    job.ranks[0].feed = rank_feed(0, 10, false);
-    job.folder = Some(PathBuf::from("run"));
-    job
-}
-
-fn rank_feed(rank: u64, steps: u64, is_last: bool) -> Feed {
-    let at = |second: u64| {
-        let mut summary = summary(second as f64 * 1e9, second);
-        summary.environment.rank = Some(rank);
-        summary.rows[0].name = "train::train_step".to_owned();
-        summary.rows[0].calls = steps * second + second % 2;
-        summary.is_last = is_last && second == 12;
-        summary
-    };
-    fed_with((1..=12).map(at))
-}
-
-#[test]
-fn a_rank_is_a_line_and_the_slow_one_is_marked() {
-    for columns in [200, 120, 80, 40] {
-        let mut view = View::new(Order::Limit, String::new()).of_ranks(None);
-        let screen = drawn(&ranks(), &mut view, (columns, 10), 400);
-        check(&format!("ranks-{columns}"), &screen);
-    }
-    let mut view = View::new(Order::Limit, String::new()).of_ranks(None);
-    drawn(&ranks(), &mut view, (80, 10), 400);
-    press(&mut view, KeyCode::Down);
-    drawn(&ranks(), &mut view, (80, 10), 400);
-    press(&mut view, KeyCode::Enter);
-    let screen = drawn(&ranks(), &mut view, (80, 10), 400);
-    assert!(screen[0].starts_with("run/rank1.json"), "{screen:#?}");
-    press(&mut view, KeyCode::Char('?'));
-    let screen = drawn(&ranks(), &mut view.of_ranks(None), (80, 24), 400);
-    check("help-ranks-80", &screen);
-}
-
 #[test]
 fn rows_are_sorted_and_filtered() {
     let mut view = view();
@@ -292,7 +248,7 @@ fn the_head_says_how_the_program_is_doing() {
     job.ranks[0].feed.take(Look::Broken("is empty".to_owned()));
     let broken = "running, written 0.4 s ago, every 1.0 s; now it is empty";
     assert_eq!(state(&job, &mut view(), 400), broken);
-    job.ranks[0].feed.take(Look::Missing);
+    job.ranks[0].feed.take(Look::Missing { beside: None });
     let gone = "running, written 0.4 s ago, every 1.0 s; the file is gone";
     assert_eq!(state(&job, &mut view(), 400), gone);
     let mut last = summary(25e9, 3);
@@ -311,8 +267,11 @@ fn the_head_says_how_the_program_is_doing() {
 #[test]
 fn the_screen_says_what_it_waits_for() {
     let mut job = job(Feed::default());
-    job.ranks[0].feed.take(Look::Missing);
+    job.ranks[0].feed.take(Look::Missing { beside: None });
     check("missing-80", &drawn(&job, &mut view(), (80, 6), 0));
+    let beside = Some("live_rank0.json".to_owned());
+    job.ranks[0].feed.take(Look::Missing { beside });
+    check("missing-rank-80", &drawn(&job, &mut view(), (80, 6), 0));
     let reason = "is neither a summary nor a trace".to_owned();
     job.ranks[0].feed.take(Look::Broken(reason));
     check("broken-80", &drawn(&job, &mut view(), (80, 6), 0));
