@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{Folder, profiler};
+use support::{Folder, Run, command, profiler};
 
 /// A trace as PyTorch writes it, of two steps: a batch is loaded for 600 µs, and a kernel of 150 µs is launched.
 const TRACE: &str = r#"{"deviceProperties": [{"id": 0, "name": "NVIDIA H100"}], "traceEvents": [
@@ -21,6 +21,11 @@ const TRACE: &str = r#"{"deviceProperties": [{"id": 0, "name": "NVIDIA H100"}], 
 const EXPLAINED: &str = "\
 GPU 0 (NVIDIA H100): `load_batch` keeps the GPU waiting: the GPU was idle for 71 % of the time between its first work and its last, 80 % of \
 that inside of it. Without that, the work would be done at most 2.33 × as fast.
+
+busy                                            ▅█████████▁                                               ▁█████████▆
+idle  <<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<         ***~~~~aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa**'         >>>>
+      a load_batch 34 %  * other functions 5 %  ~ outside of measured functions 3 %  ' launched, and not begun 0.6 %
+      < before the first work 37 %  > after the last work 3 %
 
 The window                                        Time  Share
 ─────────────────────────────────────────────────────────────
@@ -47,10 +52,44 @@ the time line: profiler html FILE
 fn the_function_that_kept_a_gpu_waiting_is_named_first() {
     let folder = Folder::new();
     let trace = folder.file("trace.json", TRACE.as_bytes());
-    let run = profiler(&["explain", &trace, "--width", "120"]);
+    let mut explain = command(&["explain", &trace, "--width", "120"]);
+    let run: Run = explain
+        .env("LC_ALL", "C.UTF-8")
+        .output()
+        .expect("it starts")
+        .into();
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     assert_eq!(run.stdout.replace(&trace, "FILE"), EXPLAINED);
     assert!(run.stdout.split_whitespace().count() < 1_500);
+}
+
+#[test]
+fn the_strip_is_as_wide_as_asked_for_and_has_the_characters_of_the_terminal() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.json", TRACE.as_bytes());
+    let strip = |width: &str, locale: &str| -> Vec<String> {
+        let mut explain = command(&["explain", &trace, "--width", width]);
+        let run: Run = explain
+            .env("LC_ALL", locale)
+            .output()
+            .expect("it starts")
+            .into();
+        let lines = run
+            .stdout
+            .lines()
+            .skip_while(|line| !line.starts_with("busy  "));
+        lines
+            .take_while(|line| !line.is_empty())
+            .map(str::to_owned)
+            .collect()
+    };
+    for width in [60, 100, 200] {
+        let lines = strip(&width.to_string(), "C");
+        let widest = lines.iter().map(String::len).max();
+        assert_eq!(widest, Some(width), "{lines:?}");
+        assert!(lines.iter().all(|line| line.is_ascii()), "{lines:?}");
+    }
+    assert!(strip("100", "en_US.UTF-8")[0].contains('█'));
 }
 
 #[test]

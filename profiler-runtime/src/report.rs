@@ -23,13 +23,13 @@ pub use profiler_report::{
     CopyUse, Counter, Device, DeviceIdle, DevicePairs, DeviceProperties, DeviceSegment,
     DeviceState, Drained, DropReason, EdgeTimes, Energy, Environment, FillUse, GpuDevice, GpuIdle,
     GpuPairs, GpuQuantity, GpuRanges, GpuReadings, GpuSample, GpuWork, GpuWorkKind, GroupBy,
-    HeldBack, HiddenCalls, Histogram, HistogramBucket, HistoryPoint, IdleCharge, KernelGap,
-    KernelLaunch, KernelRow, KernelRowKind, KernelUse, Kernels, KeyAverages, Launch, LongestWork,
-    Meanwhile, MemoryCopy, MemoryFill, MemoryKind, MemoryStats, MemoryUse, MinMax, OwnCost,
-    ProcessGroup, Replay, Restriction, RestrictionError, Row, RowLimit, SampledGpu, ScopeKernels,
-    Slice, SliceDetails, SliceEnding, SliceKind, SliceName, SortKey, SortKeyError, SpanLoss, Step,
-    Summary, TableOptions, ThrottleReasons, TimeSource, Timeline, Times, Track, TrackKind, Verdict,
-    Wait, WaitKind, WaitsOfNamed,
+    HeldBack, HiddenCalls, Histogram, HistogramBucket, HistoryPoint, IdleCharge, IdleFunction,
+    IdleStrip, KernelGap, KernelLaunch, KernelRow, KernelRowKind, KernelUse, Kernels, KeyAverages,
+    Launch, LongestWork, Meanwhile, MemoryCopy, MemoryFill, MemoryKind, MemoryStats, MemoryUse,
+    MinMax, OwnCost, ProcessGroup, Replay, Restriction, RestrictionError, Row, RowLimit,
+    SampledGpu, ScopeKernels, Slice, SliceDetails, SliceEnding, SliceKind, SliceName, SortKey,
+    SortKeyError, SpanLoss, Step, StripColumn, StripPart, Summary, TableOptions, ThrottleReasons,
+    TimeSource, Timeline, Times, Track, TrackKind, Verdict, Wait, WaitKind, WaitsOfNamed,
 };
 #[cfg(feature = "export")]
 #[doc(inline)]

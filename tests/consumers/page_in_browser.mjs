@@ -4,7 +4,7 @@
 //     CHROMIUM=PROGRAM NODE_MODULES=FOLDER node page_in_browser.mjs FOLDER
 //
 // FOLDER has `cpu.html` and `gpu.html` (quickstart), `window.html` (a window of quickstart on a GPU), and `names.html`,
-// `scopes.html` and `hostile.html` of the tests. No request leaves this machine, and a page makes none at all.
+// `scopes.html`, `kernels.html` and `hostile.html` of the tests. No request leaves this machine, and a page makes none at all.
 
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
@@ -119,14 +119,14 @@ async function tableWithoutScript(browser) {
 async function sorting(browser) {
   const page = await open(browser, 'names');
   await clickHeader(page, 'Calls');
-  check('sort', 'calls fall', isFalling((await column(page, 1)).map(number)));
+  check('sort', 'calls fall', isFalling((await column(page, 2)).map(number)));
   await clickHeader(page, 'Calls');
-  check('sort', 'calls rise at the second click', isFalling((await column(page, 1)).map(number).reverse()));
+  check('sort', 'calls rise at the second click', isFalling((await column(page, 2)).map(number).reverse()));
   check('sort', 'the header says so', await page.$eval('th[aria-sort]', (th) => th.getAttribute('aria-sort')), 'ascending');
   await clickHeader(page, 'p95', 0);
-  check('sort', 'percentiles of the CPU fall', isFalling((await column(page, 7)).map(number)));
+  check('sort', 'percentiles of the CPU fall', isFalling((await column(page, 8)).map(number)));
   await clickHeader(page, 'Mean', 1);
-  const cuda = (await column(page, 12)).filter((text) => text !== '').map(number);
+  const cuda = (await column(page, 13)).filter((text) => text !== '').map(number);
   check('sort', 'means of CUDA fall', cuda.length > 100 && isFalling(cuda));
   await clickHeader(page, 'Function');
   const sorted = await names(page);
@@ -135,6 +135,37 @@ async function sorting(browser) {
   await page.$eval('#functions .more button', (button) => button.click());
   check('sort', 'all rows are shown when asked for', (await names(page)).length, 1000);
   await page.close();
+}
+
+/** Where there is no room, percentiles go first, and the column by which rows are sorted stays. */
+async function columns(browser) {
+  const shown = (page) => page.$$eval('#functions thead tr > th:not([scope=colgroup])', (headers) => (
+    headers.filter((header) => !header.hidden).map((header) => header.textContent)));
+  const fits = (page) => page.$eval('#functions .scroll', (box) => box.scrollWidth <= box.clientWidth);
+  const wide = await open(browser, 'names', { width: 2560 });
+  const all = await shown(wide);
+  check('columns', 'what limits a row is the second column', all.slice(0, 3), ['Function', 'Limited by', 'Calls']);
+  check('columns', 'all are shown where there is room', all.length, 17);
+  await wide.close();
+  for (const width of [360, 800, 1280]) {
+    const page = await open(browser, 'names', { width });
+    const some = await shown(page);
+    const isPercentile = (title) => /^p\d\d$/.test(title);
+    const others = all.filter((title) => !isPercentile(title)).length;
+    check('columns', `percentiles go first at ${width} px`, some.length < all.length
+      && (!some.some(isPercentile) || some.filter((title) => !isPercentile(title)).length === others));
+    check('columns', `the table is not wider than ${width} px`, await fits(page));
+    check('columns', `the column of the order is visible at ${width} px`,
+      await page.$eval('#functions th[aria-sort]', (header) => header.getBoundingClientRect().width > 20
+        && header.getBoundingClientRect().right <= innerWidth));
+    await page.evaluate(() => [...document.querySelectorAll('#functions .bar button')].at(0).click());
+    check('columns', `all are shown at ${width} px when asked for`, (await shown(page)).length, all.length);
+    await clickHeader(page, 'p95', 1);
+    await page.evaluate(() => [...document.querySelectorAll('#functions .bar button')].at(0).click());
+    const sorted = await page.$eval('#functions th[aria-sort]', (header) => !header.hidden && header.textContent);
+    check('columns', `the column of another order is visible at ${width} px`, [sorted, await fits(page)], ['p95', true]);
+    await page.close();
+  }
 }
 
 async function searching(browser) {
@@ -197,6 +228,18 @@ async function rows(browser) {
   const callers = await window.$$eval('.detail', (all) => all.map((detail) => detail.textContent));
   check('row', 'which names its caller', callers.some((text) => /Called by.*epoch/.test(text)));
   await window.close();
+
+  const kernels = await open(browser, 'kernels');
+  const forward = (await names(kernels)).indexOf('app::forward');
+  await kernels.$$eval('#functions .open', (buttons, forward) => buttons[forward].click(), forward);
+  const work = await kernels.$$eval('.detail .work tbody tr', (rows) => rows.map((row) => (
+    [...row.cells].map((cell) => cell.textContent))));
+  check('row', 'its kernels are listed', work, [['Kernel', '100', '200 µs', '2.00 µs']]);
+  await tab(kernels, 'tree');
+  await type(kernels, '#tree input[type=search]', 'cutlass');
+  check('icicle', 'kernels are below their functions', await kernels.$eval('#tree .status', (status) => status.textContent),
+    '1 path, 50 % of the time');
+  await kernels.close();
 }
 
 const data = (page, selector) => page.$eval(selector, (canvas) => ({ ...canvas.dataset }));
@@ -394,7 +437,7 @@ const browser = await puppeteer.launch({
     '--host-resolver-rules=MAP * ~NOTFOUND'],
 });
 try {
-  for (const part of [tableWithoutScript, sorting, searching, rows, icicle, timeLine, hostileNames, shell, accessibility,
+  for (const part of [tableWithoutScript, sorting, columns, searching, rows, icicle, timeLine, hostileNames, shell, accessibility,
     widths]) {
     await part(browser);
   }

@@ -119,7 +119,7 @@ pub use histogram::{Histogram, HistogramBucket};
 pub use history::HistoryPoint;
 pub use idle::{
     DeviceIdle, DevicePairs, DeviceSegment, DeviceState, Drained, GpuIdle, GpuPairs, IdleCharge,
-    LongestWork, Meanwhile, WaitsOfNamed,
+    IdleFunction, IdleStrip, LongestWork, Meanwhile, StripColumn, StripPart, WaitsOfNamed,
 };
 pub use kernels::{
     CopyUse, FillUse, KernelRow, KernelRowKind, KernelUse, Kernels, MinMax, ScopeKernels,
@@ -181,6 +181,8 @@ pub mod internal {
     pub use crate::stream_key::{RawStream, StreamKey};
     pub use crate::summary::{Schema, SummaryFormat, busy, write as write_summary};
     pub use crate::text::shorten as shorten_names;
+    #[cfg(feature = "terminal")]
+    pub use crate::text::shorten_in_the_middle as shorten_names_in_the_middle;
     pub use crate::text::terminal::OutputStream;
     pub use crate::text::terminal::width as table_width;
     pub use crate::text::units::{mean_bytes as format_bytes, time as format_time};

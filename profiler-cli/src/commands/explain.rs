@@ -7,6 +7,7 @@ use profiler_report::TableOptions;
 
 use super::folder::{self, Wanted};
 use super::read;
+use super::report::When;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::input::{Input, Limits};
@@ -30,9 +31,12 @@ pub(crate) struct Explain {
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Columns of the output.
+    /// Columns of the output [default: COLUMNS, or the width of the terminal].
     #[arg(long, value_name = "COLUMNS")]
     width: Option<usize>,
+    /// When the output has colours.
+    #[arg(long, value_enum, default_value_t = When::Auto)]
+    color: When,
     #[command(flatten)]
     limits: Limits,
 }
@@ -69,7 +73,9 @@ impl Explain {
             Format::Json if has_kernels => out.text(&idle.to_json())?,
             Format::Json => out.text(&pairs.to_json())?,
             Format::Text => {
-                let options = TableOptions::new().row_limit(self.row_limit);
+                let options = TableOptions::new()
+                    .row_limit(self.row_limit)
+                    .color(self.color.color());
                 let options = match self.width {
                     Some(width) => options.width(width),
                     None => options,

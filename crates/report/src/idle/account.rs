@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::gaps::Gaps;
 use super::segments::{Piece, Work, segments, union};
+use super::shown;
 use super::threads::Threads;
+use super::verdict::is_step;
 use super::why::{self, WaitCalls};
 use super::works;
-use super::{DeviceIdle, DeviceSegment, DeviceState, GpuIdle, IdleCharge};
+use super::{DeviceIdle, DeviceSegment, DeviceState, GpuIdle, IdleCharge, IdleFunction};
 use crate::call_tree;
 use crate::gpu_work::GpuWorkKind;
 use crate::timeline::{SliceKind, Timeline, Track};
@@ -131,7 +133,7 @@ pub(super) fn is_charged(segment: &DeviceSegment) -> bool {
     is_host && !segment.is_before_first
 }
 
-pub(super) fn account(segments: Vec<DeviceSegment>, charged: &Charged<'_>) -> DeviceIdle {
+pub(super) fn account(mut segments: Vec<DeviceSegment>, charged: &Charged<'_>) -> DeviceIdle {
     let mut device = DeviceIdle::default();
     // How long the next work has been launched: a time in which nothing was recorded may divide that.
     let mut launched = 0_i64;
@@ -160,6 +162,7 @@ pub(super) fn account(segments: Vec<DeviceSegment>, charged: &Charged<'_>) -> De
     device.charges = charged.charges(segments.iter().filter(|segment| !segment.is_before_first));
     device.before_first =
         charged.charges(segments.iter().filter(|segment| segment.is_before_first));
+    device.functions = charged.functions(&mut segments);
     device.segments = segments;
     device
 }
@@ -284,21 +287,42 @@ impl<'t> Charged<'t> {
         charges
     }
 
-    /// Adds the times of calls to those of their functions, and of the functions around them.
-    fn by_name(&self, own: &HashMap<u32, Waited>) -> HashMap<u32, Tally> {
-        let mut tallies: HashMap<u32, Tally> = HashMap::new();
-        // Only calls with a charge below them matter.
+    /// Chooses the functions that are shown apart.
+    fn functions(&self, segments: &mut [DeviceSegment]) -> Vec<IdleFunction> {
+        let calls = segments.iter().filter_map(|segment| segment.call);
+        let visits: Vec<Visit> = self.walk(calls).collect();
+        // A step is no function.
+        let names = self.names.iter().map(|(name, location)| match name {
+            name if is_step(name) => ("", *location),
+            _ => (*name, *location),
+        });
+        let calls = shown::Calls {
+            visits: &visits,
+            functions: &self.texts,
+            names: &names.collect::<Vec<_>>(),
+        };
+        shown::choose(segments, &calls)
+    }
+
+    /// Returns a walk through calls and those around them.
+    fn walk(&self, calls: impl Iterator<Item = u32>) -> Walk {
         let mut is_charged = vec![false; self.timeline.slices.len()];
-        for call in own.keys() {
-            let mut call = *call;
+        for mut call in calls {
             while let Some(known @ false) = is_charged.get_mut(call as usize) {
                 *known = true;
                 call = self.callers.get(call as usize).copied().unwrap_or(NONE);
             }
         }
+        Walk::new(&self.callers, |index| is_charged[index])
+    }
+
+    /// Adds the times of calls to those of their functions, and of the functions around them.
+    fn by_name(&self, own: &HashMap<u32, Waited>) -> HashMap<u32, Tally> {
+        let mut tallies: HashMap<u32, Tally> = HashMap::new();
         // The sums of the calls that the walk is in.
         let mut sums: Vec<Waited> = Vec::new();
-        for visit in Walk::new(&self.callers, |index| is_charged[index]) {
+        // Only calls with a charge below them matter.
+        for visit in self.walk(own.keys().copied()) {
             match visit {
                 Visit::Enter(index) => {
                     sums.push(Waited::default());

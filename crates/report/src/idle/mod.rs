@@ -6,6 +6,8 @@
 //! - `account` adds the segments up, by state and by function; `verdict` says what limits a device, `sentences` and `table`
 //!   write that.
 //! - `why` and `works` tell what was so while a device waited or worked.
+//! - `shown` chooses the functions that are shown apart, `strip` cuts the window into equal columns, and `strip_text`
+//!   draws these in a terminal.
 //! - `pairs` is what event pairs say where there are no kernels, and `pairs_text` writes that.
 
 mod account;
@@ -14,6 +16,9 @@ mod pairs;
 mod pairs_text;
 mod segments;
 mod sentences;
+mod shown;
+mod strip;
+mod strip_text;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -21,6 +26,8 @@ mod tests;
 mod tests_pairs;
 #[cfg(test)]
 mod tests_seeded;
+#[cfg(test)]
+mod tests_strip;
 #[cfg(test)]
 mod tests_verdict;
 #[cfg(test)]
@@ -33,6 +40,9 @@ mod works;
 use crate::timeline::Timeline;
 
 pub use pairs::{DevicePairs, GpuPairs};
+pub use strip::{IdleStrip, StripColumn, StripPart};
+pub use why::{Drained, Meanwhile, WaitsOfNamed};
+pub use works::LongestWork;
 
 pub(crate) use account::{device_key, segments_of};
 pub(crate) use gaps::Gaps;
@@ -123,6 +133,9 @@ pub struct DeviceIdle {
     pub drained: Vec<Drained>,
     /// What is known of the times in which the function that [`verdict`](Self::verdict) names kept the device waiting.
     pub named: Option<WaitsOfNamed>,
+    /// The functions that a picture shows apart, at most eight, the longest first: those in which at least a twentieth of the
+    /// charged time passed, the most specific ones. If these are too many, an eighth.
+    pub functions: Vec<IdleFunction>,
     /// All of the window in the order of time: what the sums are of.
     pub segments: Vec<DeviceSegment>,
 }
@@ -194,61 +207,16 @@ pub struct IdleCharge {
     pub inclusive_in_call_ns: i64,
 }
 
-/// A call in which threads waited for a device as it ran out of work.
+/// A function that a picture of the window shows apart: an idle time belongs to the innermost of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Drained {
-    /// The name of the call, such as `cudaStreamSynchronize`.
-    pub call: String,
-    /// The innermost function around it; `None` if there was none.
-    pub scope: Option<String>,
-    /// The source location of the function as `file:line`; empty if it is not known.
-    pub location: String,
-    /// How long the device was idle after that until the next work was launched, in nanoseconds.
-    pub idle_ns: i64,
-    /// How often that was.
-    pub times: u64,
-}
-
-/// The times in which one function kept a device waiting.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct WaitsOfNamed {
-    /// In how many idle times between two works half of its time was, if the longest come first.
-    pub half_in: u64,
-    /// How many such times the device had, as far as they are charged.
-    pub of: u64,
-    /// The longest of its times in a call that launched work, in nanoseconds.
-    pub longest_call_ns: i64,
-    /// The functions that other threads of the process ran meanwhile, the longest first: three at most, each for at least a tenth
-    /// of that time.
-    pub meanwhile: Vec<Meanwhile>,
-}
-
-/// A function that other threads ran while one kept a device waiting.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Meanwhile {
+pub struct IdleFunction {
     /// The name of the function.
     pub name: String,
     /// The source location as `file:line`; empty if it is not known.
     pub location: String,
-    /// How long it was innermost on any of these threads, in nanoseconds.
-    pub ns: i64,
-}
-
-/// A kernel, copy or fill, and the function that launched it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LongestWork {
-    /// The name of the kernel, copy or fill.
-    pub name: String,
-    /// The innermost function around its launches; `None` if there was none.
-    pub function: Option<String>,
-    /// The source location of the function as `file:line`; empty if it is not known.
-    pub location: String,
-    /// How long it ran, in nanoseconds, all runs added up.
-    pub ns: i64,
+    /// How long it kept the device waiting, in nanoseconds, with functions that it called and that are not shown apart.
+    pub idle_ns: i64,
 }
 
 /// A time in which a device was in one state.
@@ -264,6 +232,8 @@ pub struct DeviceSegment {
     /// The index of the call in [`Timeline::slices`] that kept the device waiting: of [`DeviceState::Host`] and
     /// [`DeviceState::LaunchCall`].
     pub call: Option<u32>,
+    /// The index in [`DeviceIdle::functions`] of the function that is shown for it, if there is one.
+    pub function: Option<u32>,
     /// `true` before the first work of the window.
     pub is_before_first: bool,
 }

@@ -161,6 +161,7 @@ impl Cutter<'_> {
                 end_ns,
                 state,
                 call,
+                function: None,
                 is_before_first,
             }),
         }

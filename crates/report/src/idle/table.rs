@@ -64,7 +64,8 @@ impl DeviceIdle {
     }
 
     fn text(&self, options: &TableOptions) -> String {
-        let mut text = format!("{}: {}\n", self.title(), self.verdict());
+        let mut text = format!("{}: {}\n\n", self.title(), self.verdict());
+        text += &self.strip_text(options);
         let window = self.window_ns();
         let states = [
             ("busy", self.busy_ns),

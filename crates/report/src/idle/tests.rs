@@ -357,7 +357,7 @@ const DEVICES: u32 = 2;
 
 /// A scope is a start, a length and a name; those that cross others are on a further track.
 #[derive(Clone, Debug)]
-struct Program {
+pub(super) struct Program {
     scopes: Vec<(u32, i64, i64, u8, Option<usize>)>,
     polls: Vec<(u32, i64, i64, usize)>,
     futures: Vec<(i64, i64, Option<usize>)>,
@@ -366,7 +366,7 @@ struct Program {
     gaps: Vec<(i64, i64)>,
 }
 
-fn programs() -> impl Strategy<Value = Program> {
+pub(super) fn programs() -> impl Strategy<Value = Program> {
     let index = || proptest::option::of(0..200_usize);
     let start = || -10..WINDOW;
     (
@@ -400,7 +400,7 @@ fn programs() -> impl Strategy<Value = Program> {
 
 impl Program {
     /// Tracks: threads; a further one of the first thread; futures; two streams of each device.
-    fn timeline(&self) -> Timeline {
+    pub(super) fn timeline(&self) -> Timeline {
         let mut drawn = Drawn::default();
         for thread in 0..THREADS {
             drawn.thread(thread.into());

@@ -245,6 +245,7 @@ mod tests {
             end_ns,
             state,
             call: None,
+            function: None,
             is_before_first: false,
         };
         let device = vec![

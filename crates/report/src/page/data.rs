@@ -8,7 +8,7 @@ use super::baseline;
 use super::numbers::{number, time};
 use super::packed::pack;
 use super::table::by_self_time;
-use super::{time_line, tree};
+use super::{time_line, tree, work};
 use crate::call_tree::{CallTree, CallTreeOptions};
 use crate::callers::{CallEdge, EdgeTimes};
 use crate::history::HistoryPoint;
@@ -42,6 +42,7 @@ fn json(page: &Page<'_>) -> String {
         Field::raw("version", 1),
         Field::optional("summary", summary),
         Field::optional("comparison", comparison),
+        Field::optional("work", page.timeline.and_then(work::json)),
         Field::optional("tree", call_tree(page).as_ref().and_then(tree::json)),
         Field::optional("time_line", page.timeline.map(time_line::json)),
     ])
@@ -51,7 +52,7 @@ fn json(page: &Page<'_>) -> String {
 fn call_tree(page: &Page<'_>) -> Option<CallTree> {
     let of_window = page
         .timeline
-        .map(|timeline| timeline.call_tree(CallTreeOptions::new()));
+        .map(|timeline| timeline.call_tree(CallTreeOptions::new().work(true)));
     of_window.or_else(|| Some(page.summary?.call_tree()))
 }
 

@@ -19,6 +19,7 @@ mod table;
 mod time_line;
 mod tree;
 mod verdict;
+mod work;
 mod work_details;
 
 use std::fmt::Write;
@@ -32,7 +33,7 @@ use crate::timeline::Timeline;
 const STYLE: &str = include_str!("scripts/page.css");
 
 /// The SHA-256 of [`STYLE`], in base64. A test compares it.
-const STYLE_HASH: &str = "t9kw8lb8fI18TQSMKna8q9EgISftrf3WcCGJmSNZU2w=";
+const STYLE_HASH: &str = "1zYFcG4KZGcRvhb+Fdx4rrIJ16ZftI0uFItbcAREMJ4=";
 
 /// Parts of one script, in this order. Each has one job; they share the scope of the function around them.
 const SCRIPT: &str = concat!(
@@ -55,7 +56,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "BY8i+3EAlvObZLHcYndZcL+Qie6O+ITJzMxifr/mOG8=";
+const SCRIPT_HASH: &str = "7HkQZH58ztTZiiRmT0N1PFLUMCjsk+eLKmhnz8LVQT8=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///

@@ -149,7 +149,7 @@ async function start() {
   const tools = byId('tools');
   tools.append(themeButton());
   const data = await unpack();
-  const summary = data.summary && readSummary(data.summary);
+  const summary = data.summary && readSummary(data.summary, data.work);
   const table = summary?.rows.length > 0 ? new FunctionTable(byId('functions'), summary) : null;
   if (summary) tools.prepend(copyButton(summary.text));
   if (data.comparison) new Comparison(byId('comparison'), data.comparison);
