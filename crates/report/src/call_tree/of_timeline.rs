@@ -43,6 +43,17 @@ impl Timeline {
     /// ```
     #[must_use]
     pub fn call_tree(&self, by: CallTreeOptions) -> CallTree {
+        self.tree(by, false)
+    }
+
+    /// Returns a call tree in which kernels, copies and fills inside the GPU time of a scope are nodes too, below the
+    /// functions that launched them. Their times are not in the self time of the scope.
+    #[cfg(any(test, feature = "export"))]
+    pub(crate) fn call_tree_with_work(&self) -> CallTree {
+        self.tree(CallTreeOptions::new(), true)
+    }
+
+    fn tree(&self, by: CallTreeOptions, with_work: bool) -> CallTree {
         let callers = callers(self);
         let covered = covered(self, &callers);
         let gpu = scopes_on_gpu(self, &callers);
@@ -50,7 +61,7 @@ impl Timeline {
             let slice = &self.slices[index];
             match slice.kind {
                 SliceKind::Call | SliceKind::AsyncCall => true,
-                SliceKind::GpuWork => by.work || covered[index] == NONE,
+                SliceKind::GpuWork => with_work || covered[index] == NONE,
                 // The time of a range is that of the work inside.
                 SliceKind::FuturePoll | SliceKind::GpuRange => false,
                 // It belongs to its parent's call.

@@ -17,7 +17,6 @@ pub struct CallTreeOptions {
     pub(super) thread: bool,
     pub(super) stream: bool,
     pub(super) step: bool,
-    pub(super) work: bool,
 }
 
 impl CallTreeOptions {
@@ -27,7 +26,6 @@ impl CallTreeOptions {
             thread: false,
             stream: false,
             step: false,
-            work: false,
         }
     }
 
@@ -45,11 +43,5 @@ impl CallTreeOptions {
     /// which it was launched.
     pub const fn step(self, step: bool) -> Self {
         Self { step, ..self }
-    }
-
-    /// Makes kernels, copies and fills inside the GPU time of a scope nodes of their own, below the functions that launched
-    /// them. Their times are not in the self time of the scope.
-    pub(crate) const fn work(self, work: bool) -> Self {
-        Self { work, ..self }
     }
 }

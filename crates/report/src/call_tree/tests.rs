@@ -304,18 +304,18 @@ fn work_in_a_gpu_time_is_a_node_where_asked_for_and_no_time_counts_twice() {
         (GpuWork, "sgemm", Some(1), 50, 50),
         (GpuWork, "copy", Some(0), 10, 10),
     ]);
-    let cuda = |options| {
-        let nodes = lines(&timeline.call_tree(options)).into_iter();
+    let cuda = |tree: &CallTree| {
+        let nodes = lines(tree).into_iter();
         let own = nodes.map(|(path, _, _, cuda)| (path, cuda.map(|[_, own]| own)));
         own.collect::<Vec<_>>()
     };
     let line = |path: &str, own| (path.to_owned(), own);
     assert_eq!(
-        cuda(CallTreeOptions::new()),
+        cuda(&timeline.call_tree(CallTreeOptions::new())),
         [line("train", Some(90.0)), line("train/forward", None)]
     );
     assert_eq!(
-        cuda(CallTreeOptions::new().work(true)),
+        cuda(&timeline.call_tree_with_work()),
         [
             line("train", Some(30.0)),
             // As that of any function which launches work and is not measured on the GPU.

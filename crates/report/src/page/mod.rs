@@ -33,7 +33,7 @@ use crate::timeline::Timeline;
 const STYLE: &str = include_str!("scripts/page.css");
 
 /// The SHA-256 of [`STYLE`], in base64. A test compares it.
-const STYLE_HASH: &str = "1zYFcG4KZGcRvhb+Fdx4rrIJ16ZftI0uFItbcAREMJ4=";
+const STYLE_HASH: &str = "cKqR2vft3flUe5dPMDxHnXpL3sB+JYEfCH3ns/vUnwY=";
 
 /// Parts of one script, in this order. Each has one job; they share the scope of the function around them.
 const SCRIPT: &str = concat!(
@@ -43,12 +43,16 @@ const SCRIPT: &str = concat!(
     include_str!("scripts/data.js"),
     include_str!("scripts/charts.js"),
     include_str!("scripts/details.js"),
+    include_str!("scripts/columns.js"),
     include_str!("scripts/table.js"),
     include_str!("scripts/comparison.js"),
     include_str!("scripts/canvas.js"),
     include_str!("scripts/icicle_layout.js"),
     include_str!("scripts/icicle.js"),
     include_str!("scripts/time_line_model.js"),
+    include_str!("scripts/range.js"),
+    include_str!("scripts/time_axis.js"),
+    include_str!("scripts/time_line_drawing.js"),
     include_str!("scripts/time_line.js"),
     include_str!("scripts/memory.js"),
     include_str!("scripts/shell.js"),
@@ -56,7 +60,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "7HkQZH58ztTZiiRmT0N1PFLUMCjsk+eLKmhnz8LVQT8=";
+const SCRIPT_HASH: &str = "EPCvcV6FkkmFt2MjA2YfHN7SsAZd3rXK1kcFekSvqc0=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///

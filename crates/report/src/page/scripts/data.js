@@ -26,7 +26,11 @@
  * @typedef {{omitted: number, work: Array<{name: string, short: string, runs: number, total: number, mean: number}>}} Launched
  */
 
-/** @typedef {{rows: Row[], edges: Edge[]|null, omitted_rows: number, wall_ns: number, work: Map<string, Launched>}} Summary */
+/**
+ * `onTimeLine` returns what goes to the longest call of a function on the time line, or null if there is none.
+ * @typedef {{rows: Row[], edges: Edge[]|null, omitted_rows: number, wall_ns: number, text: string, work: Map<string, Launched>,
+ *   onTimeLine?: (name: string) => (() => void)|null}} Summary
+ */
 
 const TIMES = ['calls', 'total_ns', 'total_percent', 'self_ns', 'self_percent', 'mean_ns', 'std_ns', 'min_ns',
   'max_ns', 'p50_ns', 'p95_ns', 'p99_ns'];

@@ -24,12 +24,14 @@ const LISTED = 12;
  * @param {Summary} summary
  * @param {(name: string) => void} show called for the name of another function
  */
-function details(row, { rows, edges, wall_ns: run, work }, show) {
+function details(row, { rows, edges, wall_ns: run, work, onTimeLine }, show) {
+  const goes = onTimeLine?.(row.name);
   const launched = work.get(row.name);
   const facts = [row.location, ...remarks(row)].filter((fact) => fact !== '');
   return el('div', { class: 'inner' },
     el('p', { class: 'full', tabindex: row.name.length > 800 ? 0 : null }, el('bdi', {}, printable(row.name))),
     el('p', { class: 'location' }, facts.map(printable).join(' · ')),
+    goes ? button('Longest call on the time line', goes, { class: 'to-time' }) : null,
     el('div', { class: 'panels' },
       figuresTable(row),
       ...CLOCKS.filter(([clock]) => row[clock] && row[`${clock}_histogram`])

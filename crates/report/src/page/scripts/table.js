@@ -91,11 +91,7 @@ class FunctionTable {
     view.querySelector('.scroll')?.before(this.controls());
     view.append(this.more);
     this.draw();
-    let width = 0;
-    new ResizeObserver(([{ contentRect }]) => {
-      if (contentRect.width !== width) this.fit();
-      width = contentRect.width;
-    }).observe(view);
+    onWidth(view, () => this.fit());
   }
 
   controls() {
@@ -148,21 +144,9 @@ class FunctionTable {
 
   /** Leaves out the columns for which there is no room, never the one by which rows are sorted. */
   fit() {
-    const box = /** @type {HTMLElement} */ (this.table.parentElement);
-    if (box.clientWidth === 0) return;
+    if (this.table.parentElement?.clientWidth === 0) return;
     this.hide(new Set());
-    const hidden = new Set();
-    const room = box.clientWidth;
-    let width = this.table.offsetWidth;
-    const widths = this.headers.map((header) => header.offsetWidth);
-    // Of columns with one rank, the last one goes first.
-    const order = [...this.columns.keys()].sort((left, right) => this.columns[right].rank - this.columns[left].rank || right - left);
-    for (const index of order) {
-      if (width <= room) break;
-      if (index === this.sort || this.columns[index].rank === 0) continue;
-      hidden.add(index);
-      width -= widths[index];
-    }
+    const hidden = columnsWithoutRoom(this.table, this.headers, this.columns.map(({ rank }) => rank), this.sort);
     this.whole.hidden = hidden.size === 0;
     if (!this.isWhole) this.hide(hidden);
   }
@@ -171,16 +155,7 @@ class FunctionTable {
   hide(hidden) {
     if (hidden.size + this.hidden.size === 0) return;
     this.hidden = hidden;
-    this.headers.forEach((header, index) => { header.hidden = hidden.has(index); });
-    for (const group of this.groups) {
-      const shown = this.columns.filter(({ clock }, index) => clock === group.className && !hidden.has(index)).length;
-      group.hidden = shown === 0;
-      group.colSpan = Math.max(shown, 1);
-    }
-    for (const row of this.body.rows) {
-      if (row.className === 'detail') row.cells[0].colSpan = this.columns.length - hidden.size;
-      else [...row.cells].forEach((cell, index) => { cell.hidden = hidden.has(index); });
-    }
+    hideColumns(this.body, this.headers, this.groups, this.columns.map(({ clock }) => clock), hidden);
   }
 
   /** Sorts by a column; the second time in the other direction. @param {number} index */
@@ -284,9 +259,15 @@ class FunctionTable {
     event.preventDefault();
   }
 
+  /** Returns the row of a name, as it is or as it is shown. @param {string} name */
+  rowOf(name) {
+    this.byName ??= new Map(this.rows.flatMap((row) => [[printable(row.name), row], [row.name, row]]));
+    return this.byName.get(name);
+  }
+
   /** Opens the row of a function and goes there, whatever the table is restricted to. @param {string} name */
   show(name) {
-    const row = this.rows.find((row) => row.name === name);
+    const row = this.rowOf(name);
     if (!row) return;
     this.open.add(row);
     if (!this.selected().includes(row)) this.clear();
