@@ -39,11 +39,12 @@ mod verdict;
 mod why;
 mod works;
 
-pub use strip::{IdleStrip, StripColumn, StripPart};
-
 use crate::timeline::Timeline;
 
 pub use pairs::{DevicePairs, GpuPairs};
+pub use strip::{IdleStrip, StripColumn, StripPart};
+pub use why::{Drained, Meanwhile, WaitsOfNamed};
+pub use works::LongestWork;
 
 pub(crate) use account::{device_key, segments_of};
 pub(crate) use gaps::Gaps;
@@ -237,63 +238,6 @@ pub struct DeviceFunction {
     pub busy_ns: i64,
     /// How long it kept the device waiting.
     pub idle_ns: i64,
-}
-
-/// A call in which threads waited for a device as it ran out of work.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Drained {
-    /// The name of the call, such as `cudaStreamSynchronize`.
-    pub call: String,
-    /// The innermost function around it; `None` if there was none.
-    pub scope: Option<String>,
-    /// The source location of the function as `file:line`; empty if it is not known.
-    pub location: String,
-    /// How long the device was idle after that until the next work was launched, in nanoseconds.
-    pub idle_ns: i64,
-    /// How often that was.
-    pub times: u64,
-}
-
-/// The times in which one function kept a device waiting.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct WaitsOfNamed {
-    /// In how many idle times between two works half of its time was, if the longest come first.
-    pub half_in: u64,
-    /// How many such times the device had, as far as they are charged.
-    pub of: u64,
-    /// The longest of its times in a call that launched work, in nanoseconds.
-    pub longest_call_ns: i64,
-    /// The functions that other threads of the process ran meanwhile, the longest first: three at most, each for at least a tenth
-    /// of that time.
-    pub meanwhile: Vec<Meanwhile>,
-}
-
-/// A function that other threads ran while one kept a device waiting.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Meanwhile {
-    /// The name of the function.
-    pub name: String,
-    /// The source location as `file:line`; empty if it is not known.
-    pub location: String,
-    /// How long it was innermost on any of these threads, in nanoseconds.
-    pub ns: i64,
-}
-
-/// A kernel, copy or fill, and the function that launched it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LongestWork {
-    /// The name of the kernel, copy or fill.
-    pub name: String,
-    /// The innermost function around its launches; `None` if there was none.
-    pub function: Option<String>,
-    /// The source location of the function as `file:line`; empty if it is not known.
-    pub location: String,
-    /// How long it ran, in nanoseconds, all runs added up.
-    pub ns: i64,
 }
 
 /// A time in which a device was in one state.

@@ -6,9 +6,52 @@ use super::account::{Charged, is_charged};
 use super::segments::{Piece, union};
 use super::threads::Threads;
 use super::verdict::is_step;
-use super::{DeviceIdle, DeviceState, Drained, Meanwhile, WaitsOfNamed};
+use super::{DeviceIdle, DeviceState};
 use crate::timeline::{SliceKind, Timeline};
 use crate::walk::NONE;
+
+/// A call in which threads waited for a device as it ran out of work.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Drained {
+    /// The name of the call, such as `cudaStreamSynchronize`.
+    pub call: String,
+    /// The innermost function around it; `None` if there was none.
+    pub scope: Option<String>,
+    /// The source location of the function as `file:line`; empty if it is not known.
+    pub location: String,
+    /// How long the device was idle after that until the next work was launched, in nanoseconds.
+    pub idle_ns: i64,
+    /// How often that was.
+    pub times: u64,
+}
+
+/// The times in which one function kept a device waiting.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WaitsOfNamed {
+    /// In how many idle times between two works half of its time was, if the longest come first.
+    pub half_in: u64,
+    /// How many such times the device had, as far as they are charged.
+    pub of: u64,
+    /// The longest of its times in a call that launched work, in nanoseconds.
+    pub longest_call_ns: i64,
+    /// The functions that other threads of the process ran meanwhile, the longest first: three at most, each for at least a tenth
+    /// of that time.
+    pub meanwhile: Vec<Meanwhile>,
+}
+
+/// A function that other threads ran while one kept a device waiting.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Meanwhile {
+    /// The name of the function.
+    pub name: String,
+    /// The source location as `file:line`; empty if it is not known.
+    pub location: String,
+    /// How long it was innermost on any of these threads, in nanoseconds.
+    pub ns: i64,
+}
 
 /// Functions of other threads are listed from this part of the time on, and at most so many.
 const MEANWHILE: (f64, usize) = (0.1, 3);

@@ -4,9 +4,23 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::account::{Charged, DeviceKey, device_key};
 use super::segments::union;
-use super::{DeviceSegment, DeviceState, LongestWork};
+use super::{DeviceSegment, DeviceState};
 use crate::gpu_work::GpuWorkKind;
 use crate::timeline::{SliceKind, Timeline};
+
+/// A kernel, copy or fill, and the function that launched it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LongestWork {
+    /// The name of the kernel, copy or fill.
+    pub name: String,
+    /// The innermost function around its launches; `None` if there was none.
+    pub function: Option<String>,
+    /// The source location of the function as `file:line`; empty if it is not known.
+    pub location: String,
+    /// How long it ran, in nanoseconds, all runs added up.
+    pub ns: i64,
+}
 
 /// From this length on, launched work waited.
 const WAITED_NS: i64 = 10_000;
