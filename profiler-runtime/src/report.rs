@@ -27,9 +27,10 @@ pub use profiler_report::{
     IdleCharge, IdleStrip, KernelGap, KernelLaunch, KernelRow, KernelRowKind, KernelUse, Kernels,
     KeyAverages, Launch, LongestWork, Meanwhile, MemoryCopy, MemoryFill, MemoryKind, MemoryStats,
     MemoryUse, MinMax, OwnCost, ProcessGroup, Replay, Restriction, RestrictionError, Row, RowLimit,
-    SampledGpu, ScopeKernels, Slice, SliceDetails, SliceEnding, SliceKind, SliceName, SortKey,
-    SortKeyError, SpanLoss, Step, StripColumn, StripPart, Summary, TableOptions, ThrottleReasons,
-    TimeSource, Timeline, Times, Track, TrackKind, Verdict, Wait, WaitKind, WaitsOfNamed,
+    SampledCharge, SampledGpu, SampledIdle, ScopeKernels, Slice, SliceDetails, SliceEnding,
+    SliceKind, SliceName, SortKey, SortKeyError, SpanLoss, Step, StripColumn, StripPart, Summary,
+    TableOptions, ThrottleReasons, TimeSource, Timeline, Times, Track, TrackKind, Verdict, Wait,
+    WaitKind, WaitsOfNamed,
 };
 #[cfg(feature = "export")]
 #[doc(inline)]

@@ -84,6 +84,7 @@ mod render;
 mod restrict;
 mod row;
 mod sampled_gpu;
+mod sampled_idle;
 mod sentence;
 mod share;
 mod signature;
@@ -137,6 +138,7 @@ pub use profiler_cuda_sys::driver::DeviceProperties;
 pub use restrict::{Restriction, RestrictionError};
 pub use row::{GpuRanges, MemoryStats, Row};
 pub use sampled_gpu::{HeldBack, SampledGpu};
+pub use sampled_idle::{SampledCharge, SampledIdle};
 pub use sort::{SortKey, SortKeyError};
 #[cfg(feature = "export")]
 pub use stack_metric::{StackMetric, StackMetricError};

@@ -17,7 +17,7 @@ pub struct Variable {
 }
 
 /// All variables. A test compares this table with the one in `docs/environment.md`.
-pub const VARIABLES: [Variable; 24] = [
+pub const VARIABLES: [Variable; 25] = [
     Variable {
         name: "PROFILER_ENABLED",
         takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
@@ -121,6 +121,13 @@ pub const VARIABLES: [Variable; 24] = [
         takes: "`off`, or a time from 0.1 to 86400 seconds: `1`, `500ms`, `2s`",
         default: "`off`",
         meaning: "Reads the sensors of the GPUs this often, as `nvidia-smi` does (feature `cuda`): load, memory, power, energy, temperature, clocks and what holds them back. A background thread calls NVML; `1s` is a good choice. `off` applies to sessions too.",
+        names_path: false,
+    },
+    Variable {
+        name: "PROFILER_GPU_IDLE",
+        takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
+        default: "`1`",
+        meaning: "Finds out which functions keep the GPUs waiting, for the summary: a background thread samples what each thread does 100 times a second once there are GPU times, and each GPU time is placed on the time line by one more call of the driver, on a thread of the profiler. Measured calls do nothing for it.",
         names_path: false,
     },
     Variable {

@@ -107,6 +107,7 @@ fn complete() -> Summary {
     let process = of_process(Some(ring_full));
     Summary {
         gpus: SampledGpu::all(&samples),
+        gpu_idle: cuda::gpu_idle(self_times(&rows)),
         own_cost: own_cost::of(&rows, process.wall_ns),
         nothing_measured: rows.is_empty().then(why_nothing),
         rows,
@@ -116,6 +117,18 @@ fn complete() -> Summary {
         notes,
         ..process
     }
+}
+
+/// Returns the self times of rows that have just been read.
+fn self_times(rows: &[Row]) -> impl Iterator<Item = cuda::SelfTime> {
+    let self_time = |row: &Row| {
+        Some(cuda::SelfTime {
+            name: row.number.0?,
+            ns: row.cpu.map_or(0.0, |cpu| cpu.self_ns),
+            is_open: row.open > 0,
+        })
+    };
+    rows.iter().filter_map(self_time)
 }
 
 /// Returns notes on samples and spans that are missing. If there are no rows, `why_nothing` says the latter.
