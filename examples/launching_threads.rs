@@ -39,17 +39,24 @@ struct Launcher {
 }
 
 impl Launcher {
-    fn start(threads: usize) -> Self {
+    /// Starts the threads. Returns once each has a model.
+    fn start(threads: usize) -> Outcome<Self> {
         let (tasks, to_do) = channel();
         let to_do = Arc::new(Mutex::new(to_do));
-        let threads = (0..threads).map(|_| {
-            let to_do = Arc::clone(&to_do);
-            thread::spawn(move || launch(&to_do))
-        });
-        Self {
-            tasks,
-            threads: threads.collect(),
+        let (ready, is_ready) = channel();
+        let start = |_| {
+            let (to_do, ready) = (Arc::clone(&to_do), ready.clone());
+            thread::spawn(move || launch(&to_do, &ready))
+        };
+        let started: Vec<_> = (0..threads).map(start).collect();
+        drop(ready);
+        for _ in &started {
+            is_ready.recv()?;
         }
+        Ok(Self {
+            tasks,
+            threads: started,
+        })
     }
 
     /// Has a thread do something, and waits until it has launched it.
@@ -74,11 +81,12 @@ impl Launcher {
 }
 
 /// Does the tasks, each inside of the handle that came with it.
-fn launch(to_do: &Mutex<Receiver<Task>>) {
+fn launch(to_do: &Mutex<Receiver<Task>>, ready: &Sender<()>) {
     let network = Network::new(64, &mut Random::seeded(17));
     let Ok(mut model) = model::create(network, BATCH) else {
         return;
     };
+    let _ = ready.send(());
     loop {
         let task = to_do.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(task) = task else { return };
@@ -109,7 +117,7 @@ fn main() -> Outcome {
     let digits = Digits::all().standardised();
     let batch = || digits.select(&(0..BATCH).collect::<Vec<_>>());
     for threads in [1, THREADS] {
-        let launcher = Launcher::start(threads);
+        let launcher = Launcher::start(threads)?;
         // The first launches of a program load its kernels.
         test(&launcher, batch())?;
         let (done, trace) = Profile::builder().run(|_| {
