@@ -191,6 +191,10 @@ examples-on-gpu() {
     PROFILER_CUPTI_LIBRARY=$driver/libcuda.so.1 "$programs/examples/kernels_inside" | tee "$scratch/kernels.txt"
     grep -q 'the slowest function is `' "$scratch/kernels.txt"
     grep -Eq '^  (gradient|affine|descend|Memcpy HtoD)' "$scratch/kernels.txt"
+    echo "--- launching_threads, with the simulated CUPTI"
+    PROFILER_CUPTI_LIBRARY=$driver/libcuda.so.1 "$programs/examples/launching_threads" | tee "$scratch/launched.txt"
+    [[ $(grep -Ec '^(infer|test)$' "$scratch/launched.txt") == 4 ]]
+    ! grep -q '(no measured scope)' "$scratch/launched.txt"
     echo "--- what waits is ended"
     if (
         ulimit -c 0

@@ -61,7 +61,7 @@ pub(crate) use segments::union;
 /// made this call kept the device waiting, whatever others did:
 ///
 /// - until the call began, it was on the *host*: each moment counts for the innermost scope that was open on the thread, or for
-///   no scope. A future between two polls is open on the thread that polls it next, if nothing else is;
+///   no scope. Inside of an entered handle, that is the handle's scope, up to the last launch there. A future between two polls is open on the thread that polls it next, if nothing else is;
 /// - until the call returned, it was in the *launch call*;
 /// - after that, the work was *launched*, and had not begun.
 ///

@@ -66,6 +66,32 @@ impl Threads {
                 },
             });
         }
+        // A thread that launches inside of an entered handle works for the scope of that from then on.
+        for launch in &timeline.launches {
+            let (Some(entered), Some(parent)) = (launch.since_entered_ns, launch.parent) else {
+                continue;
+            };
+            let (Some(thread), Some(parent)) = (
+                thread_of.get(launch.track as usize),
+                timeline
+                    .slices
+                    .get(parent as usize)
+                    .map(|slice| match slice.kind {
+                        SliceKind::FuturePoll => callers[parent as usize],
+                        _ => parent,
+                    }),
+            ) else {
+                continue;
+            };
+            let start = launch.start_ns.saturating_sub(entered);
+            scopes[*thread].push(Scope {
+                start,
+                end: launch.start_ns.saturating_add(launch.duration_ns.max(0)),
+                index: parent,
+                call: parent,
+                open_from: start,
+            });
+        }
         Self {
             thread_of,
             times: scopes.into_iter().map(times).collect(),

@@ -15,16 +15,15 @@ const MAX_THREADS: usize = 1024;
 
 /// A thread that has launched work.
 #[derive(Debug)]
-struct LaunchingThread {
+struct Noted {
     number: u64,
-    /// How users know it.
-    label: String,
+    thread: LaunchingThread,
     /// A window may still name a thread that has ended.
     has_ended: bool,
 }
 
 /// The threads, in the order of their first launches.
-static THREADS: Lock<Vec<LaunchingThread>> = Lock::new(Vec::new());
+static THREADS: Lock<Vec<Noted>> = Lock::new(Vec::new());
 
 /// Notes that the thread with this number ends.
 #[cfg_attr(
@@ -49,6 +48,26 @@ thread_local! {
     static NOTED: Cell<Option<NotedThread>> = const { Cell::new(None) };
 }
 
+/// How users know a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LaunchingThread {
+    pub(crate) name: Option<String>,
+    /// The system's id, if the system has such.
+    pub(crate) id: Option<u64>,
+}
+
+impl LaunchingThread {
+    /// Returns the name and the id in one; `None` if it has neither.
+    pub(crate) fn label(&self) -> Option<String> {
+        match (&self.name, self.id) {
+            (Some(name), Some(id)) => Some(format!("`{name}` ({id})")),
+            (Some(name), None) => Some(format!("`{name}`")),
+            (None, Some(id)) => Some(format!("thread {id}")),
+            (None, None) => None,
+        }
+    }
+}
+
 /// Notes the calling thread, the first time that it launches something.
 #[cfg_attr(
     not(feature = "cuda"),
@@ -58,11 +77,9 @@ pub(super) fn note() {
     if IS_NOTED.replace(true) {
         return;
     }
-    let label = match (thread::name(), thread::system_id()) {
-        (Some(name), Some(id)) => format!("`{name}` ({id})"),
-        (Some(name), None) => format!("`{name}`"),
-        (None, Some(id)) => format!("thread {id}"),
-        (None, None) => return,
+    let thread = LaunchingThread {
+        name: thread::name(),
+        id: thread::system_id(),
     };
     let number = thread::number();
     let mut threads = THREADS.lock();
@@ -74,9 +91,9 @@ pub(super) fn note() {
     if threads.len() >= MAX_THREADS || threads.try_reserve(1).is_err() {
         return;
     }
-    threads.push(LaunchingThread {
+    threads.push(Noted {
         number,
-        label,
+        thread,
         has_ended: false,
     });
     drop(threads);
@@ -86,10 +103,10 @@ pub(super) fn note() {
 }
 
 /// Returns how users know a thread; `None` if it was not noted, or has ended before many others.
-pub(crate) fn label_of_thread(number: u64) -> Option<String> {
+pub(crate) fn launching_thread(number: u64) -> Option<LaunchingThread> {
     let threads = THREADS.lock();
-    let found = threads.iter().find(|thread| thread.number == number);
-    found.map(|thread| thread.label.clone())
+    let found = threads.iter().find(|noted| noted.number == number);
+    found.map(|noted| noted.thread.clone())
 }
 
 #[cfg(all(test, not(miri)))]
@@ -108,7 +125,7 @@ mod tests {
             .map(|name| start(name).spawn(number).expect("it starts"))
             .map(|thread| thread.join().expect("it does not panic"))
             .collect();
-        let is_known = |number: u64| label_of_thread(number).is_some();
+        let is_known = |number: u64| launching_thread(number).is_some();
         assert!(is_known(thread::number()), "it has not ended");
         assert!(numbers.last().is_some_and(|last| is_known(*last)));
         assert!(numbers.first().is_some_and(|first| !is_known(*first)));

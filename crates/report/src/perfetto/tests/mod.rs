@@ -370,6 +370,7 @@ fn work_has_its_arguments_and_an_arrow_from_its_launch() {
         duration_ns: 5,
         parent: Some(0),
         correlation: 17,
+        since_entered_ns: None,
         slice: None,
         non_exhaustive: (),
     }];
