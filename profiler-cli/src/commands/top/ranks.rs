@@ -176,7 +176,7 @@ impl Rank {
             steps_per_second: pace.rate(),
             step: pace.step_time(),
             slow: None,
-            busy: busy.map(|track| (track.source, track.latest.busy)),
+            busy: busy.and_then(|track| Some((track.source, track.latest?.busy))),
             pieces: busy.map_or_else(Vec::new, |track| track.columns.iter().copied().collect()),
             top,
         }
