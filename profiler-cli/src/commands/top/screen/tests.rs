@@ -203,6 +203,19 @@ fn enter_shows_the_row() {
     };
     tree.nodes[1].parent = Some(0);
     summaries[1].call_tree = Some(std::sync::Arc::new(tree));
+    let charge = profiler_report::SampledCharge {
+        name: summaries[1].rows[0].name.clone(),
+        idle_ns: 6e9,
+        error_ns: 1.2e8,
+        ..profiler_report::SampledCharge::default()
+    };
+    summaries[1].gpu_idle = vec![profiler_report::SampledIdle {
+        device: Some(0),
+        busy_ns: 1.2e10,
+        idle_ns: 8e9,
+        charges: vec![charge],
+        ..profiler_report::SampledIdle::default()
+    }];
     let job = job(fed_with(summaries));
     for columns in [200, 120, 80] {
         let mut view = view();
