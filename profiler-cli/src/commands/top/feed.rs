@@ -82,6 +82,8 @@ impl Feed {
                 let has_cuda = lines.iter().any(|line| line.cuda.is_some());
                 let limit = if has_cuda && self.strip.device_limits() {
                     Order::Cuda
+                } else if lines.iter().any(|line| line.idle.is_some()) {
+                    Order::Idle
                 } else {
                     Order::Cpu
                 };

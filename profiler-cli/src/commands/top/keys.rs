@@ -40,7 +40,7 @@ pub(super) enum Place {
 /// The keys, for the help.
 pub(super) const KEYS: [(&str, &str); 11] = [
     ("s  S", "sorts by the next, the previous column"),
-    ("l", "sorts by what limits: GPU % or CPU %"),
+    ("l  i", "sorts by what limits, by the idle time caused"),
     ("c g r C G n a", "CPU %, GPU %, rate, CPU, GPU, calls, name"),
     ("/", "filters the names; Enter keeps, Esc clears it"),
     ("p  Space", "pauses, continues"),
@@ -135,6 +135,7 @@ impl View {
             KeyCode::Char('s') => self.order = self.order.stepped(1),
             KeyCode::Char('S') => self.order = self.order.stepped(Order::ALL.len() - 1),
             KeyCode::Char('l') => self.order = Order::Limit,
+            KeyCode::Char('i') => self.order = Order::Idle,
             KeyCode::Char('c') => self.order = Order::Cpu,
             KeyCode::Char('g') => self.order = Order::Cuda,
             KeyCode::Char('r') => self.order = Order::Rate,

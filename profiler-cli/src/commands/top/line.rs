@@ -9,8 +9,11 @@ use profiler_report::{HistoryPoint, Row, Summary, Verdict};
 /// A value that rows are sorted by, the largest first. Those that tables have too are named as there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Order {
-    /// What limits the program: the GPU if it was busy for most of the last span, else the CPU.
+    /// What limits the program: the GPU if it was busy for most of the last span, else who kept it waiting, if that is
+    /// known, else the CPU.
     Limit,
+    /// The time for which a device was idle because of the name, since the beginning.
+    Idle,
     /// The share of the last span that the CPU spent in the name itself.
     Cpu,
     /// The share of the last span that the GPU spent in the name itself.
@@ -31,8 +34,9 @@ pub(super) enum Order {
 }
 
 impl Order {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Limit,
+        Self::Idle,
         Self::Cpu,
         Self::Cuda,
         Self::Rate,
@@ -71,6 +75,9 @@ pub(super) struct Line {
     pub(super) cuda: Option<f64>,
     /// Calls per second.
     pub(super) rate: f64,
+    /// How long a device was idle because of it since the beginning, by the account of the device for which that is
+    /// longest; and that as a part of the time of the account.
+    pub(super) idle: Option<(f64, f64)>,
     pub(super) cpu_total_ns: f64,
     pub(super) cuda_total_ns: Option<f64>,
     pub(super) calls: u64,
@@ -121,6 +128,7 @@ pub(super) fn lines(now: &Summary, before: Option<&Summary>) -> (Vec<Line>, f64)
             cpu: share(sums.cpu_ns - earlier.cpu_ns),
             cuda: row.cuda.map(|_| share(sums.cuda_ns - earlier.cuda_ns)),
             rate: sums.calls.saturating_sub(earlier.calls) as f64 / (span_ns.max(1.0) / 1e9),
+            idle: idle(now, &row.name),
             cpu_total_ns: sums.cpu_ns,
             cuda_total_ns: row.cuda.map(|_| sums.cuda_ns),
             calls: row.calls,
@@ -137,6 +145,15 @@ pub(super) fn lines(now: &Summary, before: Option<&Summary>) -> (Vec<Line>, f64)
         }
     });
     (lines.collect(), span_ns)
+}
+
+fn idle(now: &Summary, name: &str) -> Option<(f64, f64)> {
+    let of_device = now.gpu_idle.iter().filter_map(|account| {
+        let charge = account.charges.iter().find(|charge| charge.name == name)?;
+        let share = charge.idle_ns / account.wall_ns().max(1.0);
+        Some((charge.idle_ns, share))
+    });
+    of_device.max_by(|one, other| one.0.total_cmp(&other.0))
 }
 
 /// Returns `true` if both summaries are of one run, in this order.
@@ -156,6 +173,10 @@ pub(super) fn sort(lines: &mut [&Line], order: Order) {
         let by_value = match order {
             Order::Cpu | Order::Limit => falling(one.cpu, other.cpu),
             Order::Cuda => falling(or_none(one.cuda), or_none(other.cuda)),
+            Order::Idle => {
+                let ns = |line: &Line| or_none(line.idle.map(|(ns, _)| ns));
+                falling(ns(one), ns(other))
+            }
             Order::Rate => falling(one.rate, other.rate),
             Order::CpuTotal => falling(one.cpu_total_ns, other.cpu_total_ns),
             Order::CudaTotal => falling(or_none(one.cuda_total_ns), or_none(other.cuda_total_ns)),
@@ -239,6 +260,34 @@ mod tests {
                 name.contains("_total") || ["count", "name"].contains(&name)
             );
         }
+    }
+
+    #[test]
+    fn a_function_has_the_idle_time_of_the_device_that_it_kept_waiting_longest() {
+        let account = |names: &[(&str, f64)], busy_ns| {
+            let charge = |(name, idle_ns): &(&str, f64)| profiler_report::SampledCharge {
+                name: (*name).to_owned(),
+                idle_ns: *idle_ns,
+                ..profiler_report::SampledCharge::default()
+            };
+            profiler_report::SampledIdle {
+                busy_ns,
+                charges: names.iter().map(charge).collect(),
+                ..profiler_report::SampledIdle::default()
+            }
+        };
+        let mut now = summary(1e9, &[("a", 1, 5.0), ("b", 3, 1.0), ("c", 1, 9.0)]);
+        now.gpu_idle = vec![
+            account(&[("a", 10.0), ("b", 40.0)], 100.0),
+            account(&[("a", 20.0)], 80.0),
+        ];
+        let (lines, _) = lines(&now, None);
+        let idle: Vec<_> = lines.iter().map(|line| line.idle).collect();
+        assert_eq!(idle, [Some((20.0, 0.25)), Some((40.0, 0.4)), None]);
+        let mut sorted: Vec<&Line> = lines.iter().collect();
+        sort(&mut sorted, Order::Idle);
+        let sorted: String = sorted.iter().map(|line| line.name.as_str()).collect();
+        assert_eq!(sorted, "bac");
     }
 
     #[test]

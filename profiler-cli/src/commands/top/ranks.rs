@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::super::folder::{self, Wanted};
 use super::feed::{Feed, Health};
 use super::file::File;
-use super::line::{Line, sort};
+use super::line::{Line, Order, sort};
 use super::pace::StepTime;
 use super::strip::{Piece, Source};
 use super::text::printable;
@@ -55,7 +55,7 @@ pub(super) struct RankLine {
     pub(super) busy: Option<(Source, f64)>,
     /// What its first device did in the last spans.
     pub(super) pieces: Vec<Piece>,
-    /// The function that limits it, and its part of the last span.
+    /// The function that limits it, and its part of the last span; of the whole run if it kept a device waiting.
     pub(super) top: Option<(String, f64)>,
 }
 
@@ -159,10 +159,10 @@ impl Rank {
             let mut lines: Vec<&Line> = shown.lines.iter().collect();
             sort(&mut lines, shown.limit);
             let line = lines.first()?;
-            let share = if shown.limit.is_of_cuda() {
-                line.cuda?
-            } else {
-                line.cpu
+            let share = match shown.limit {
+                Order::Cuda => line.cuda?,
+                Order::Idle => line.idle?.1,
+                _ => line.cpu,
             };
             Some((line.name.clone(), share))
         });
@@ -176,7 +176,7 @@ impl Rank {
             steps_per_second: pace.rate(),
             step: pace.step_time(),
             slow: None,
-            busy: busy.map(|track| (track.source, track.latest.busy)),
+            busy: busy.and_then(|track| Some((track.source, track.latest?.busy))),
             pieces: busy.map_or_else(Vec::new, |track| track.columns.iter().copied().collect()),
             top,
         }

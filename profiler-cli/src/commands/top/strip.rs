@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use profiler_report::{Summary, Verdict};
+use profiler_report::{SampledIdle, Summary, Verdict};
 
 use super::line::Line;
 
@@ -23,6 +23,8 @@ pub(super) struct Piece {
 /// What the shares of a device come from. The label on the screen says it, because none of them says more than it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
+    /// The account of the device in the summary: what it did from one GPU time to another, without streams counted twice.
+    Account,
     /// The load that its sensor reported at the last sample: the time in which at least one kernel ran, of any program.
     Load,
     /// The GPU times of functions: ranges on streams, with pauses inside.
@@ -34,7 +36,8 @@ pub(super) enum Source {
 pub(super) struct Track {
     pub(super) label: String,
     pub(super) source: Source,
-    pub(super) latest: Piece,
+    /// What it did in the last span; `None` if that is not known yet.
+    pub(super) latest: Option<Piece>,
     pub(super) columns: VecDeque<Piece>,
 }
 
@@ -52,13 +55,13 @@ impl Strip {
             self.tracks.clear();
         }
         let mut earlier = std::mem::take(&mut self.tracks);
-        self.tracks = readings(now, lines).collect();
+        self.tracks = readings(now, before, lines).collect();
         for track in &mut self.tracks {
             let same = earlier.iter_mut().find(|same| same.label == track.label);
             track.columns =
                 same.map_or_else(VecDeque::new, |same| std::mem::take(&mut same.columns));
             if before.is_some() {
-                track.columns.push_back(track.latest);
+                track.columns.extend(track.latest);
             }
             let surplus = track.columns.len().saturating_sub(COLUMNS);
             track.columns.drain(..surplus);
@@ -72,27 +75,59 @@ impl Strip {
             .tracks
             .iter()
             .filter(|track| Some(track.source) == source);
-        source.is_some() && tracks.all(|track| track.latest.busy >= DEVICE_LIMITS)
+        let busy = |track: &Track| track.latest.map_or(0.0, |latest| latest.busy);
+        source.is_some() && tracks.all(|track| busy(track) >= DEVICE_LIMITS)
     }
 }
 
 /// Returns what the summary says about each device: the only place that decides where the strip comes from.
-fn readings<'s>(now: &'s Summary, lines: &'s [Line]) -> impl Iterator<Item = Track> {
+fn readings<'s>(
+    now: &'s Summary,
+    before: Option<&'s Summary>,
+    lines: &'s [Line],
+) -> impl Iterator<Item = Track> {
     let track = |label, source, latest| Track {
         label,
         source,
         latest,
         columns: VecDeque::new(),
     };
+    let accounts = now.gpu_idle.iter().map(move |account| {
+        let label = account
+            .device
+            .map_or_else(|| "GPU".to_owned(), |device| format!("GPU {device}"));
+        let earlier = before.and_then(|before| {
+            let mut accounts = before.gpu_idle.iter();
+            accounts.find(|earlier| earlier.device == account.device)
+        });
+        track(label, Source::Account, since(account, earlier))
+    });
     let loads = now.gpus.iter().filter_map(move |gpu| {
         let latest = Piece {
             busy: (gpu.utilization_last_percent? / 100.0).clamp(0.0, 1.0),
             host_paced: 0.0,
         };
-        Some(track(format!("{} load", gpu.label()), Source::Load, latest))
+        let label = format!("{} load", gpu.label());
+        Some(track(label, Source::Load, Some(latest)))
     });
-    let ranges = ranges(now, lines);
-    loads.chain(ranges.map(move |latest| track("GPU ranges".to_owned(), Source::Ranges, latest)))
+    // The account has these times too, and each at its place.
+    let ranges = ranges(now, lines).filter(|_| now.gpu_idle.is_empty());
+    let ranges = ranges.map(move |latest| {
+        let label = "GPU ranges".to_owned();
+        track(label, Source::Ranges, Some(latest))
+    });
+    accounts.chain(loads).chain(ranges)
+}
+
+/// Returns what a device did since an earlier account; `None` if no GPU time has ended since.
+fn since(account: &SampledIdle, earlier: Option<&SampledIdle>) -> Option<Piece> {
+    let of = |time_ns: fn(&SampledIdle) -> f64| time_ns(account) - earlier.map_or(0.0, time_ns);
+    let wall_ns = of(SampledIdle::wall_ns);
+    let share = |ns: f64| (ns / wall_ns).clamp(0.0, 1.0);
+    (wall_ns > 0.0).then(|| Piece {
+        busy: share(of(|account| account.busy_ns)),
+        host_paced: share(of(|account| account.host_paced_ns)),
+    })
 }
 
 /// Returns what the GPU times of functions say about the only device; `None` if there are several, whose times are not told
@@ -174,13 +209,57 @@ mod tests {
             strip.take(&summary, before.as_ref(), &lines);
             let labels: Vec<&str> = strip.tracks.iter().map(|track| &*track.label).collect();
             assert_eq!(labels, ["GPU 0 load", "GPU ranges"]);
-            assert_eq!(strip.tracks[0].latest, piece(load / 100.0, 0.0));
+            assert_eq!(strip.tracks[0].latest, Some(piece(load / 100.0, 0.0)));
             assert_eq!(strip.tracks[0].columns.len(), columns);
         }
         for _ in 0..2 * COLUMNS {
             strip.take(&summary, Some(&Summary::default()), &[]);
         }
         assert_eq!(strip.tracks[0].columns.len(), COLUMNS);
+    }
+
+    #[test]
+    fn an_account_stands_first_and_its_columns_are_what_it_has_more_than_before() {
+        let of = |accounts: &[(u32, f64, f64, f64)]| {
+            let account =
+                |(device, busy_ns, host_paced_ns, idle_ns): &(u32, f64, f64, f64)| SampledIdle {
+                    device: Some(*device),
+                    busy_ns: *busy_ns,
+                    host_paced_ns: *host_paced_ns,
+                    idle_ns: *idle_ns,
+                    ..SampledIdle::default()
+                };
+            Summary {
+                gpu_idle: accounts.iter().map(account).collect(),
+                ..Summary::default()
+            }
+        };
+        let lines = [line(0.5, Verdict::DeviceBound, false)];
+        let mut strip = Strip::default();
+        let first = of(&[(0, 1.0, 1.0, 2.0)]);
+        strip.take(&first, None, &lines);
+        let tracks = |strip: &Strip| -> Vec<(String, Option<Piece>, usize)> {
+            let tracks = strip.tracks.iter();
+            tracks
+                .map(|track| (track.label.clone(), track.latest, track.columns.len()))
+                .collect()
+        };
+        assert_eq!(
+            tracks(&strip),
+            [("GPU 0".to_owned(), Some(piece(0.25, 0.25)), 0)]
+        );
+        let second = of(&[(0, 4.0, 1.0, 3.0), (1, 1.0, 0.0, 0.0)]);
+        strip.take(&second, Some(&first), &lines);
+        let both = [
+            ("GPU 0".to_owned(), Some(piece(0.75, 0.0)), 1),
+            ("GPU 1".to_owned(), Some(piece(1.0, 0.0)), 1),
+        ];
+        assert_eq!(tracks(&strip), both);
+        assert!(strip.device_limits());
+        // Nothing has ended since: what it does is not known, and the columns stay.
+        strip.take(&second, Some(&second), &lines);
+        assert_eq!(tracks(&strip)[0], ("GPU 0".to_owned(), None, 1));
+        assert!(!strip.device_limits());
     }
 
     #[test]

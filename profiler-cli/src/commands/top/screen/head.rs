@@ -133,6 +133,7 @@ fn sums(shown: &Shown, view: &View) -> String {
     if view.order == Order::Limit {
         parts.push(match shown.limit {
             Order::Cuda => "by GPU %".to_owned(),
+            Order::Idle => "by idle caused".to_owned(),
             _ => "by CPU %".to_owned(),
         });
     }

@@ -132,6 +132,7 @@ pub(super) fn head<'t>(job: &Job, lines: &[RankLine], view: &View) -> Vec<Text<'
     let busy = lines.iter().find_map(|line| line.busy);
     parts.extend(busy.map(|(source, _)| {
         let what = match source {
+            Source::Account => "busy: the account of the device",
             Source::Load => "busy: the sensor's load",
             Source::Ranges => "busy: GPU times that the device limits",
         };

@@ -87,6 +87,22 @@ fn numbers<'t>(shown: &Shown, row: &Row, line: &Line) -> Vec<Text<'t>> {
     lines.extend(row.cpu.map(|times| clock("CPU", line.cpu, times)));
     let cuda = row.cuda.zip(line.cuda);
     lines.extend(cuda.map(|(times, share)| clock("GPU", share, times)));
+    lines.extend(shown.summary.gpu_idle.iter().filter_map(|account| {
+        let charge = account
+            .charges
+            .iter()
+            .find(|charge| charge.name == row.name)?;
+        let device = account
+            .device
+            .map_or_else(String::new, |device| format!(" {device}"));
+        Some(Text::raw(format!(
+            "kept GPU{device} waiting for {} ± {}: {} % of {} since its first GPU time",
+            time(charge.idle_ns),
+            time(charge.error_ns),
+            percent(charge.idle_ns / account.wall_ns().max(1.0)),
+            time(account.wall_ns()),
+        )))
+    }));
     lines
 }
 

@@ -46,6 +46,11 @@ fn columns(lines: &[Line], available: usize) -> Vec<Column> {
             line.cuda.map_or_else(String::new, percent)
         }));
     }
+    if lines.iter().any(|line| line.idle.is_some()) {
+        columns.push(column(Some(Order::Idle), "idle", 9, 1, |line| {
+            line.idle.map_or_else(String::new, |(ns, _)| time(ns))
+        }));
+    }
     columns.push(column(Some(Order::Rate), "calls/s", 8, 1, |line| {
         count(line.rate)
     }));

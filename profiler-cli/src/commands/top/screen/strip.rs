@@ -61,21 +61,23 @@ fn track_lines<'t>(track: &Track, numbers: &[String], label: usize, space: usize
 
 /// Returns the shares of the last span, a text for each line.
 fn numbers(track: &Track, height: usize, columns: usize) -> Vec<String> {
-    let Piece { busy, host_paced } = track.latest;
+    let Some(Piece { busy, host_paced }) = track.latest else {
+        return vec![String::new(); height];
+    };
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let (busy_text, paced_text) = (percent(busy), percent(host_paced));
     let idle_text = percent(1.0 - busy - host_paced);
     let busy = match track.source {
         Source::Load => busy_text,
-        Source::Ranges if height == 1 && columns < 60 => format!("busy {busy_text}"),
-        Source::Ranges if height == 1 => {
+        _ if height == 1 && columns < 60 => format!("busy {busy_text}"),
+        _ if height == 1 => {
             format!("busy {busy_text}, host-paced {paced_text}, idle {idle_text}")
         }
-        Source::Ranges => format!("busy {busy_text}, idle {idle_text}"),
+        _ => format!("busy {busy_text}, idle {idle_text}"),
     };
     let host_paced = match track.source {
         Source::Load => String::new(),
-        Source::Ranges => format!("host-paced {paced_text}"),
+        _ => format!("host-paced {paced_text}"),
     };
     [busy, host_paced].into_iter().take(height).collect()
 }

@@ -186,6 +186,30 @@ fn the_strip_and_the_sensors_are_above_the_rows() {
 }
 
 #[test]
+fn the_account_of_a_device_stands_for_the_gpu_times_of_functions() {
+    let at = |second: u64| {
+        let mut summary = summary(second as f64 * 1e9, second);
+        let charge = profiler_report::SampledCharge {
+            name: summary.rows[1].name.clone(),
+            idle_ns: 3e8 * second as f64,
+            ..profiler_report::SampledCharge::default()
+        };
+        summary.gpu_idle = vec![profiler_report::SampledIdle {
+            device: Some(0),
+            busy_ns: 5e8 * second as f64,
+            host_paced_ns: 1e8 * second as f64,
+            idle_ns: 4e8 * second as f64,
+            charges: vec![charge],
+            ..profiler_report::SampledIdle::default()
+        }];
+        summary
+    };
+    let mut view = View::new(Order::Limit, String::new());
+    let job = job(fed_with((1..=30).map(at)));
+    check("account-80", &drawn(&job, &mut view, (80, 24), 400));
+}
+
+#[test]
 fn enter_shows_the_row() {
     let mut summaries = [summary(23e9, 1), summary(24e9, 2)];
     let histogram = "{\"buckets\": [[1000, 2000, 70], [2000, 4000, 9], [500000, 1000000, 1]]}";
@@ -203,6 +227,19 @@ fn enter_shows_the_row() {
     };
     tree.nodes[1].parent = Some(0);
     summaries[1].call_tree = Some(std::sync::Arc::new(tree));
+    let charge = profiler_report::SampledCharge {
+        name: summaries[1].rows[0].name.clone(),
+        idle_ns: 6e9,
+        error_ns: 1.2e8,
+        ..profiler_report::SampledCharge::default()
+    };
+    summaries[1].gpu_idle = vec![profiler_report::SampledIdle {
+        device: Some(0),
+        busy_ns: 1.2e10,
+        idle_ns: 8e9,
+        charges: vec![charge],
+        ..profiler_report::SampledIdle::default()
+    }];
     let job = job(fed_with(summaries));
     for columns in [200, 120, 80] {
         let mut view = view();
