@@ -25,8 +25,8 @@ impl Trainer {
     }
 
     #[measure_execution_time(log = self.writer.clone(), bypass = self.step < 2)]
-    fn backward(&mut self, loss: f32) -> f32 {
-        loss * 0.5
+    fn backward(&self, loss: f32) -> f32 {
+        loss / self.step as f32
     }
 }
 
@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
             trainer.backward(loss)
         });
-        BOARD.add_scalar("loss/train", loss, epoch)?;
+        trainer.writer.add_scalar("loss/train", loss, epoch)?;
         BOARD.add_scalar("loss/test", validate(batch), epoch)?;
     }
     BOARD.flush()?;
