@@ -5,9 +5,11 @@
 //! - `account` adds the segments up, by state and by function.
 //! - `shown` chooses the functions that are shown apart, `strip` cuts the window into equal columns, and `strip_text`
 //!   draws these in a terminal.
+//! - `reasons` are the idle times as slices of a trace.
 //! - `rows` notes at each row of a table what the devices did for it.
 
 mod account;
+mod reasons;
 mod rows;
 mod segments;
 mod shown;
@@ -23,6 +25,7 @@ mod tests_verdict;
 mod threads;
 mod verdict;
 
+pub(crate) use reasons::{CATEGORY, Label};
 pub use strip::{IdleStrip, StripColumn, StripPart};
 
 use crate::timeline::Timeline;

@@ -51,15 +51,21 @@ impl DeviceIdle {
 
     /// Returns the device as people name it: `GPU 0 (NVIDIA H100)`.
     pub(crate) fn title(&self) -> String {
+        let mut title = self.short_title();
+        if !self.device_name.is_empty() {
+            let _ = write!(title, " ({})", printable(&self.device_name));
+        }
+        title
+    }
+
+    /// Returns the device without its name: `GPU 0`.
+    pub(super) fn short_title(&self) -> String {
         let mut title = match self.device {
             Some(ordinal) => format!("GPU {ordinal}"),
             None => "GPU".to_owned(),
         };
         if let Some(rank) = self.rank {
             let _ = write!(title, " of rank {rank}");
-        }
-        if !self.device_name.is_empty() {
-            let _ = write!(title, " ({})", printable(&self.device_name));
         }
         title
     }
