@@ -19,7 +19,7 @@ const TRACE: &str = r#"{"deviceProperties": [{"id": 0, "name": "NVIDIA H100"}], 
 ]}"#;
 
 const EXPLAINED: &str = "\
-GPU 0 (NVIDIA H100): `load_batch` keeps the GPU waiting: it was idle for 71 % of the time between its first work and its last, 80 % of \
+GPU 0 (NVIDIA H100): `load_batch` keeps the GPU waiting: the GPU was idle for 71 % of the time between its first work and its last, 80 % of \
 that inside of it. Without that, the work would be done at most 2.33 × as fast.
 
 busy                                            ▅█████████▁                                               ▁█████████▆
@@ -111,6 +111,49 @@ fn the_numbers_in_json_add_up() {
         .map(|charge| charge["idle_ns"].as_i64().expect("a time"))
         .sum();
     assert_eq!(sum, ns("host_ns") + ns("in_call_ns"));
+}
+
+/// A window of profiler-runtime without kernels: `forward` returns before its work ends, `read` waits for its own.
+const PAIRS: &str = r#"{"profiler": {"name": "profiler-runtime"}, "traceEvents": [
+    {"ph": "X", "cat": "cpu_op", "name": "load", "pid": 1, "tid": 1, "ts": 0, "dur": 600, "args": {"External id": 1}},
+    {"ph": "X", "cat": "cpu_op", "name": "forward", "pid": 1, "tid": 1, "ts": 600, "dur": 10, "args": {"External id": 2}},
+    {"ph": "X", "cat": "cpu_op", "name": "read", "pid": 1, "tid": 1, "ts": 700, "dur": 300, "args": {"External id": 3}},
+    {"ph": "X", "cat": "gpu_user_annotation", "name": "forward", "pid": 0, "tid": 7, "ts": 600, "dur": 100, "args": {"External id": 2}},
+    {"ph": "X", "cat": "gpu_user_annotation", "name": "read", "pid": 0, "tid": 7, "ts": 700, "dur": 300, "args": {"External id": 3}}
+]}"#;
+
+const EXPLAINED_PAIRS: &str = "\
+GPU 0: The GPU waits for the host: it was busy for 10 % of the window, host-paced and partly idle for 30 %, and idle for 60 %. It was \
+host-paced longest in `read`. Kernels were not recorded: without them it is not known how much of its host-paced time it was idle.
+
+The window                 Time  Share
+──────────────────────────────────────
+busy                     100 µs   10 %
+host-paced, partly idle  300 µs   30 %
+idle                     600 µs   60 %
+
+GPU times by function: profiler report FILE; kernels: record with PROFILER_KERNELS=1
+the time line: profiler html FILE
+";
+
+#[test]
+fn without_kernels_the_three_states_of_a_gpu_are_told_apart() {
+    let folder = Folder::new();
+    let trace = folder.file("pairs.json", PAIRS.as_bytes());
+    let run = profiler(&["explain", &trace, "--width", "120"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert_eq!(run.stdout.replace(&trace, "FILE"), EXPLAINED_PAIRS);
+    let run = profiler(&["explain", &trace, "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&run.stdout).expect("valid JSON");
+    let device = &json["devices"][0];
+    assert_eq!(
+        (
+            &device["busy_ns"],
+            &device["host_paced_ns"],
+            &device["idle_ns"]
+        ),
+        (&100_000.into(), &300_000.into(), &600_000.into())
+    );
 }
 
 #[test]

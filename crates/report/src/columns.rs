@@ -219,7 +219,7 @@ impl<'r> Columns<'r> {
             columns.push_time("CUDA time avg", &MEAN, Device::Cuda);
             columns.push_statistics(Device::Cuda, statistics);
             if statistics {
-                columns.push_verdict("% launch", "Verdict");
+                columns.push_verdict("Launch %", "Verdict");
             }
             columns.push_energy();
         }

@@ -84,6 +84,7 @@ mod render;
 mod restrict;
 mod row;
 mod sampled_gpu;
+mod sampled_idle;
 mod sentence;
 mod share;
 mod signature;
@@ -120,8 +121,9 @@ pub use group_by::GroupBy;
 pub use histogram::{Histogram, HistogramBucket};
 pub use history::HistoryPoint;
 pub use idle::{
-    BusyTime, DeviceFunction, DeviceIdle, DeviceSegment, DeviceState, GpuIdle, IdleCharge,
-    IdleStrip, StripColumn, StripPart,
+    BusyTime, DeviceFunction, DeviceIdle, DevicePairs, DeviceSegment, DeviceState, Drained,
+    GpuIdle, GpuPairs, IdleCharge, IdleStrip, LongestWork, Meanwhile, StripColumn, StripPart,
+    WaitsOfNamed,
 };
 pub use kernels::{
     CopyUse, FillUse, KernelRow, KernelRowKind, KernelUse, Kernels, MinMax, ScopeKernels,
@@ -136,6 +138,7 @@ pub use profiler_cuda_sys::driver::DeviceProperties;
 pub use restrict::{Restriction, RestrictionError};
 pub use row::{GpuRanges, MemoryStats, Row};
 pub use sampled_gpu::{HeldBack, SampledGpu};
+pub use sampled_idle::{SampledCharge, SampledIdle};
 pub use sort::{SortKey, SortKeyError};
 #[cfg(feature = "export")]
 pub use stack_metric::{StackMetric, StackMetricError};
@@ -183,6 +186,8 @@ pub mod internal {
     pub use crate::stream_key::{RawStream, StreamKey};
     pub use crate::summary::{Schema, SummaryFormat, busy, write as write_summary};
     pub use crate::text::shorten as shorten_names;
+    #[cfg(feature = "terminal")]
+    pub use crate::text::shorten_in_the_middle as shorten_names_in_the_middle;
     pub use crate::text::terminal::OutputStream;
     pub use crate::text::terminal::width as table_width;
     pub use crate::text::units::{mean_bytes as format_bytes, time as format_time};

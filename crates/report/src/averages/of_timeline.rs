@@ -96,7 +96,7 @@ pub fn gather(timeline: &Timeline, by: GroupBy, measured: &Measured) -> KeyAvera
     let gpu = gpu_times(timeline, &callers, &covered, measured.gpu_cost_ns);
     let is_call = |index: usize| match slices[index].kind {
         SliceKind::Call | SliceKind::AsyncCall => true,
-        SliceKind::GpuWork => !covered[index],
+        SliceKind::GpuWork => covered[index] == NONE,
         SliceKind::FuturePoll | SliceKind::GpuRange => false,
         // It belongs to the call of its parent.
         SliceKind::GpuScope => callers[index] == NONE,
@@ -227,7 +227,7 @@ fn details<'t>(timeline: &'t Timeline, slice: &Slice) -> Option<&'t SliceDetails
 fn gpu_times(
     timeline: &Timeline,
     callers: &[u32],
-    covered: &[bool],
+    covered: &[u32],
     cost_ns: f64,
 ) -> Vec<Option<CallGpuTime>> {
     let slices = &timeline.slices;
@@ -236,7 +236,7 @@ fn gpu_times(
     let mut launched: Vec<Option<f64>> = vec![None; slices.len()];
     for ((index, slice), caller) in slices.iter().enumerate().zip(callers) {
         let belongs_to = match slice.kind {
-            SliceKind::GpuWork if covered[index] => continue,
+            SliceKind::GpuWork if covered[index] != NONE => continue,
             SliceKind::GpuWork => index,
             SliceKind::GpuScope if *caller == NONE => index,
             SliceKind::GpuScope => *caller as usize,

@@ -1,5 +1,6 @@
 //! Why a device was idle, as slices of a trace.
 
+use super::table::device_title;
 use super::{DeviceIdle, DeviceSegment, DeviceState, StripPart};
 use crate::timeline::Timeline;
 
@@ -66,7 +67,7 @@ impl DeviceIdle {
 
     /// Returns the name of the track of these slices.
     pub(crate) fn reasons_title(&self) -> String {
-        format!("idle because, {}", self.short_title())
+        format!("idle because, {}", device_title(self.device, self.rank, ""))
     }
 }
 

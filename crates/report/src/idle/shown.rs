@@ -25,12 +25,12 @@ pub(super) struct Calls<'c> {
 
 /// Returns `true` for a time that belongs to a function, or to no function: work ran, or idle time between the first work and the
 /// last is charged.
-pub(super) fn is_charged(segment: &DeviceSegment) -> bool {
-    let is_charged = matches!(
+pub(super) fn is_of_function(segment: &DeviceSegment) -> bool {
+    let is_known = matches!(
         segment.state,
         DeviceState::Busy | DeviceState::Host | DeviceState::LaunchCall
     );
-    is_charged && !segment.is_before_first
+    is_known && !segment.is_before_first
 }
 
 /// Chooses the functions, those with the longest idle time first, and notes at each segment which of them it belongs to: the
@@ -39,7 +39,7 @@ pub(super) fn choose(segments: &mut [DeviceSegment], calls: &Calls<'_>) -> Vec<D
     let length = |segment: &DeviceSegment| segment.end_ns.saturating_sub(segment.start_ns);
     let mut own: HashMap<u32, i64> = HashMap::new();
     let mut all = 0_i64;
-    for segment in segments.iter().filter(|segment| is_charged(segment)) {
+    for segment in segments.iter().filter(|segment| is_of_function(segment)) {
         all = all.saturating_add(length(segment));
         if let Some(call) = segment.call {
             let own = own.entry(call).or_default();
@@ -65,7 +65,10 @@ pub(super) fn choose(segments: &mut [DeviceSegment], calls: &Calls<'_>) -> Vec<D
         }
     });
     let mut functions: Vec<DeviceFunction> = functions.collect();
-    for segment in segments.iter_mut().filter(|segment| is_charged(segment)) {
+    for segment in segments
+        .iter_mut()
+        .filter(|segment| is_of_function(segment))
+    {
         segment.function = segment.call.and_then(|call| shown.get(&call).copied());
         let place = segment.function.map(|function| function as usize);
         if let Some(function) = place.and_then(|place| functions.get_mut(place)) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::{DeviceState, GpuIdle, IdleCharge};
+use super::{DeviceIdle, DeviceState, GpuIdle, IdleCharge};
 use crate::gpu_work::GpuWork;
 use crate::timeline::{KernelGap, Launch, Slice, SliceKind, SliceName, Timeline, Track, TrackKind};
 
@@ -20,7 +20,7 @@ impl Drawn {
         drawn
     }
 
-    fn track(&mut self, kind: TrackKind, id: u64, device: Option<u32>) -> u32 {
+    pub(super) fn track(&mut self, kind: TrackKind, id: u64, device: Option<u32>) -> u32 {
         let index = self.0.tracks.len();
         self.0.tracks.push(Track {
             kind,
@@ -39,7 +39,7 @@ impl Drawn {
         self.track(TrackKind::GpuStream, id, Some(device))
     }
 
-    fn name(&mut self, text: &str) -> u32 {
+    pub(super) fn name(&mut self, text: &str) -> u32 {
         let names = &mut self.0.names;
         let known = names.iter().position(|name| &*name.text == text);
         let index = known.unwrap_or_else(|| {
@@ -298,6 +298,63 @@ fn what_is_not_recorded_is_neither_busy_nor_idle() {
         (20_000, 1_000, 4_000)
     );
     assert_eq!(device.window_ns(), 100_000);
+}
+
+#[test]
+fn launched_work_is_late_by_all_of_the_time_before_it_whatever_divides_that() {
+    let mut drawn = Drawn::new(100);
+    let (main, stream) = (drawn.thread(1), drawn.stream(0, 7));
+    let [first, second, third] = [1, 2, 3].map(|at| drawn.launch(main, (at, at + 1)));
+    drawn.work(stream, (10, 20), Some(first));
+    drawn.work(stream, (34, 40), Some(second));
+    drawn.work(stream, (49, 50), Some(third));
+    drawn.0.kernel_gaps = vec![KernelGap {
+        start_ns: 26_000,
+        duration_ns: 2_000,
+        ..KernelGap::default()
+    }];
+    let device = &drawn.0.gpu_idle().devices[0];
+    assert_eq!(
+        (device.launched_ns, device.unexplained_ns),
+        (21_000, 12_000)
+    );
+}
+
+#[test]
+fn a_name_of_two_places_has_none() {
+    let mut drawn = Drawn::new(100);
+    let (main, stream) = (drawn.thread(1), drawn.stream(0, 7));
+    for (from, text) in [(20, "load"), (30, "save"), (40, "load")] {
+        drawn.0.names.push(SliceName {
+            text: text.into(),
+            location: format!("src/{from}.rs:1").into(),
+            ..SliceName::default()
+        });
+        let name = u32::try_from(drawn.0.names.len() - 1).expect("few");
+        drawn.slice(Slice {
+            track: main,
+            name,
+            start_ns: from * 1000,
+            duration_ns: 10_000,
+            ..Slice::default()
+        });
+    }
+    let [first, second] = [1, 60].map(|at| drawn.launch(main, (at, at + 1)));
+    drawn.work(stream, (10, 20), Some(first));
+    drawn.work(stream, (70, 80), Some(second));
+    let device = &drawn.0.gpu_idle().devices[0];
+    let places = device.charges.iter();
+    let places: Vec<_> = places
+        .map(|charge| (charge.name.as_deref(), &*charge.location, charge.idle_ns))
+        .collect();
+    assert_eq!(
+        places,
+        [
+            (Some("load"), "", 20_000),
+            (None, "", 11_000),
+            (Some("save"), "src/30.rs:1", 10_000)
+        ]
+    );
 }
 
 #[test]
@@ -560,16 +617,31 @@ fn names(timeline: &Timeline, call: usize) -> (String, BTreeSet<String>) {
 }
 
 /// The own and inclusive times by name; the empty name stands for no function.
-type Charges = BTreeMap<String, (i64, i64, i64)>;
+type Charges = BTreeMap<String, (i64, i64, i64, i64)>;
 
 fn by_name(charges: &[IdleCharge]) -> Charges {
     let charges = charges.iter();
     charges
         .map(|charge| {
-            let times = (charge.idle_ns, charge.in_call_ns, charge.inclusive_ns);
+            let times = (
+                charge.idle_ns,
+                charge.in_call_ns,
+                charge.inclusive_ns,
+                charge.inclusive_in_call_ns,
+            );
             (charge.name.clone().unwrap_or_default(), times)
         })
         .collect()
+}
+
+/// The own and inclusive busy times by name.
+fn busy_by_name(device: &DeviceIdle) -> BTreeMap<String, (i64, i64)> {
+    let busy = device.busy.iter();
+    busy.map(|of| {
+        let name = of.name.clone().unwrap_or_default();
+        (name, (of.busy_ns, of.inclusive_ns))
+    })
+    .collect()
 }
 
 /// The names where there is no call.
@@ -625,6 +697,7 @@ fn compare(timeline: &Timeline, idle: &GpuIdle) -> Result<(), String> {
                 for name in around {
                     let times = charges.entry(name.clone()).or_default();
                     times.2 += 1;
+                    times.3 += is_in_call;
                     if name == own {
                         times.0 += 1;
                         times.1 += is_in_call;
@@ -665,11 +738,7 @@ fn compare(timeline: &Timeline, idle: &GpuIdle) -> Result<(), String> {
                 "{found:?} {found_charges:?}, model {expected:?} {charges:?}"
             ));
         }
-        let found = device.busy.iter().map(|of| {
-            let name = of.name.clone().unwrap_or_default();
-            (name, (of.busy_ns, of.inclusive_ns))
-        });
-        let found: BTreeMap<String, (i64, i64)> = found.collect();
+        let found = busy_by_name(device);
         if found != busy {
             return Err(format!("busy {found:?}, model {busy:?}"));
         }
@@ -704,7 +773,7 @@ proptest! {
                 prop_assume!(segments > 1);
                 let cut = 1 + which % (segments - 1);
                 let (before, after) = (device.segments[cut - 1], device.segments[cut]);
-                // Two pieces of launched work are two segments in one state.
+                // The time before the first work is another state.
                 prop_assume!((before.state, before.call) != (after.state, after.call));
                 device.segments[cut - 1].end_ns += 1;
                 device.segments[cut].start_ns += 1;

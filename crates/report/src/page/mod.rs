@@ -20,6 +20,7 @@ mod table;
 mod time_line;
 mod tree;
 mod verdict;
+mod work;
 mod work_details;
 
 use std::fmt::Write;
@@ -33,7 +34,7 @@ use crate::timeline::Timeline;
 const STYLE: &str = include_str!("scripts/page.css");
 
 /// The SHA-256 of [`STYLE`], in base64. A test compares it.
-const STYLE_HASH: &str = "eThkDTgyxAgSkfWpN4+LLNo8Bna8XyUNwlEIpP39OiY=";
+const STYLE_HASH: &str = "BvwjuMA22DbWlTLbzg7d8hh1ngZsTntZD84qdFX2Rqo=";
 
 /// Parts of one script, in this order. Each has one job; they share the scope of the function around them.
 const SCRIPT: &str = concat!(
@@ -43,12 +44,16 @@ const SCRIPT: &str = concat!(
     include_str!("scripts/data.js"),
     include_str!("scripts/charts.js"),
     include_str!("scripts/details.js"),
+    include_str!("scripts/columns.js"),
     include_str!("scripts/table.js"),
     include_str!("scripts/comparison.js"),
     include_str!("scripts/canvas.js"),
     include_str!("scripts/icicle_layout.js"),
     include_str!("scripts/icicle.js"),
     include_str!("scripts/time_line_model.js"),
+    include_str!("scripts/range.js"),
+    include_str!("scripts/time_axis.js"),
+    include_str!("scripts/time_line_drawing.js"),
     include_str!("scripts/time_line.js"),
     include_str!("scripts/memory.js"),
     include_str!("scripts/shell.js"),
@@ -56,7 +61,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "NA3ihahz3iDCqxyA/x0acGi8O/4OsDTajHSbO18Nzzg=";
+const SCRIPT_HASH: &str = "zvHJd/cxO6siaulsCrQEe/t6Jj3Oe3OE0s29aO/Pb9w=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///

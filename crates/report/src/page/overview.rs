@@ -28,7 +28,8 @@ pub(super) fn push(html: &mut String, page: &Page<'_>, title: &str) {
     let Some(summary) = page.summary else { return };
     html.push_str("<section id=verdict aria-label=Verdict>\n");
     let idle = page.timeline.map(Timeline::gpu_idle).unwrap_or_default();
-    for sentence in verdict::sentences(summary, &idle) {
+    let pairs = page.timeline.map(Timeline::gpu_pairs).unwrap_or_default();
+    for sentence in verdict::sentences(summary, &idle, &pairs) {
         let _ = writeln!(html, "<p>{}</p>", sentence::html(&sentence));
     }
     html.push_str("</section>\n");

@@ -15,4 +15,6 @@ pub(super) use fill::fill;
 #[cfg(feature = "export")]
 pub(super) use shorten::last_segment;
 pub use shorten::shorten;
+#[cfg(feature = "terminal")]
+pub use shorten::shorten_in_the_middle;
 pub(super) use shorten::width;

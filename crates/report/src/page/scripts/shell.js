@@ -145,12 +145,25 @@ async function start() {
   const tools = byId('tools');
   tools.append(themeButton());
   const data = await unpack();
-  const summary = data.summary && readSummary(data.summary);
+  const summary = data.summary && readSummary(data.summary, data.work);
   const table = summary?.rows.length > 0 ? new FunctionTable(byId('functions'), summary) : null;
   if (summary) tools.prepend(copyButton(summary.text));
   if (data.comparison) new Comparison(byId('comparison'), data.comparison);
   if (data.tree) new Icicle(data.tree);
-  if (data.time_line?.tracks.length > 0) new TimeLine(data.time_line);
+  const hasRow = (name) => table?.rowOf(name) !== undefined;
+  const showRow = (name) => {
+    tabs.choose(byId('functions'));
+    table?.show(name);
+  };
+  const line = data.time_line?.tracks.length > 0 ? new TimeLine(data.time_line, hasRow, showRow) : null;
+  if (summary && line) {
+    summary.onTimeLine = (name) => (line.hasName(name) ? () => {
+      tabs.choose(byId('time'));
+      line.show(0, line.window.duration);
+      line.revealName(name);
+      line.canvas.focus();
+    } : null);
+  }
   const counters = data.time_line?.counters.filter(({ value }) => value.length > 0) ?? [];
   if (counters.length > 0) memoryView(counters, data.time_line.duration_ns);
   const tabs = new Tabs();
