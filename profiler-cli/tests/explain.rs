@@ -23,9 +23,9 @@ GPU 0 (NVIDIA H100): `load_batch` keeps the GPU waiting: the GPU was idle for 71
 that inside of it. Without that, the work would be done at most 2.33 × as fast.
 
 busy                                            ▅█████████▁                                               ▁█████████▆
-idle  <<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<         ***~~~~aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa**'         >>>>
-      a load_batch 34 %  * other functions 5 %  ~ outside of measured functions 3 %  ' launched, and not begun 0.6 %
-      < before the first work 37 %  > after the last work 3 %
+idle  <<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<         ***~~~~aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa*b'         >>>>
+      a load_batch 34 %  b forward 1 %  * other functions 4 %  ~ outside of measured functions 3 %
+      ' launched, and not begun 0.6 %  < before the first work 37 %  > after the last work 3 %
 
 The window                                        Time  Share
 ─────────────────────────────────────────────────────────────

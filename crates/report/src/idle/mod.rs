@@ -8,6 +8,7 @@
 //! - `why` and `works` tell what was so while a device waited or worked.
 //! - `shown` chooses the functions that are shown apart, `strip` cuts the window into equal columns, and `strip_text`
 //!   draws these in a terminal.
+//! - `reasons` are the idle times as slices of a trace.
 //! - `rows` notes at each row of a table what the devices did for it.
 //! - `pairs` is what event pairs say where there are no kernels, and `pairs_text` writes that.
 
@@ -15,6 +16,8 @@ mod account;
 mod gaps;
 mod pairs;
 mod pairs_text;
+#[cfg(any(feature = "export", feature = "trace"))]
+mod reasons;
 mod rows;
 mod segments;
 mod sentences;
@@ -50,6 +53,8 @@ pub(crate) use account::{device_key, segments_of};
 pub(crate) use gaps::Gaps;
 #[cfg(feature = "export")]
 pub(crate) use pairs_text::States;
+#[cfg(any(feature = "export", feature = "trace"))]
+pub(crate) use reasons::{CATEGORY, Label};
 pub(crate) use segments::union;
 
 /// What the devices of a window did, and which functions kept them waiting: [`Timeline::gpu_idle`].

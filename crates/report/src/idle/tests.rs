@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::{DeviceState, GpuIdle, IdleCharge};
+use super::{DeviceIdle, DeviceState, GpuIdle, IdleCharge};
 use crate::gpu_work::GpuWork;
 use crate::timeline::{KernelGap, Launch, Slice, SliceKind, SliceName, Timeline, Track, TrackKind};
 
@@ -634,6 +634,16 @@ fn by_name(charges: &[IdleCharge]) -> Charges {
         .collect()
 }
 
+/// The own and inclusive busy times by name.
+fn busy_by_name(device: &DeviceIdle) -> BTreeMap<String, (i64, i64)> {
+    let busy = device.busy.iter();
+    busy.map(|of| {
+        let name = of.name.clone().unwrap_or_default();
+        (name, (of.busy_ns, of.inclusive_ns))
+    })
+    .collect()
+}
+
 /// The names where there is no call.
 fn outside() -> (String, BTreeSet<String>) {
     (String::new(), BTreeSet::from([String::new()]))
@@ -728,11 +738,7 @@ fn compare(timeline: &Timeline, idle: &GpuIdle) -> Result<(), String> {
                 "{found:?} {found_charges:?}, model {expected:?} {charges:?}"
             ));
         }
-        let found = device.busy.iter().map(|of| {
-            let name = of.name.clone().unwrap_or_default();
-            (name, (of.busy_ns, of.inclusive_ns))
-        });
-        let found: BTreeMap<String, (i64, i64)> = found.collect();
+        let found = busy_by_name(device);
         if found != busy {
             return Err(format!("busy {found:?}, model {busy:?}"));
         }

@@ -246,6 +246,9 @@ impl Collector {
         if event.category == Category::Wait {
             return self.add_wait(event, start, duration);
         }
+        if event.category == Category::Idle && self.writer.is_own {
+            return Ok(());
+        }
         if event.category == Category::KernelGap && self.writer.is_own {
             return self.add_kernel_gap(event, start, duration);
         }

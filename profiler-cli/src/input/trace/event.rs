@@ -55,6 +55,8 @@ pub(super) enum Category {
     Wait,
     /// A time without records of kernels.
     KernelGap,
+    /// Why a device was idle, which follows from the rest of the file.
+    Idle,
     /// Nothing that the program called: a summary of the profiler, or its overhead.
     Other,
 }
@@ -72,6 +74,7 @@ impl Category {
             "replay" => Self::Replay,
             "cuda_sync" => Self::Wait,
             "kernel_gap" => Self::KernelGap,
+            "gpu_idle" => Self::Idle,
             "Trace" | "overhead" => Self::Other,
             _ => Self::Function,
         }
