@@ -10,7 +10,7 @@ use super::verdict::is_step;
 use super::{DeviceIdle, DeviceSegment, DeviceState, GpuIdle, IdleCharge, IdleFunction};
 use crate::call_tree;
 use crate::gpu_work::GpuWorkKind;
-use crate::timeline::{SliceKind, Timeline, Track};
+use crate::timeline::{Timeline, Track};
 use crate::walk::{NONE, Visit, Walk};
 
 /// From this length on, a time in which work was launched and did not begin is not explained by the launch.
@@ -40,11 +40,10 @@ pub(crate) fn segments_of<'t>(
     let mut works: BTreeMap<DeviceKey, (&Track, Vec<Work<'_>>)> = BTreeMap::new();
     for slice in &timeline.slices {
         let work = slice.work.and_then(|work| timeline.work.get(work as usize));
-        let is_wait = work.is_some_and(|work| matches!(work.kind, GpuWorkKind::Synchronization(_)));
         let Some(track) = timeline.tracks.get(slice.track as usize) else {
             continue;
         };
-        if slice.kind != SliceKind::GpuWork || is_wait || slice.duration_ns <= 0 {
+        if !timeline.is_work(slice) || slice.duration_ns <= 0 {
             continue;
         }
         let of_device = works.entry(device_key(track));

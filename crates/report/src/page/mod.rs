@@ -60,7 +60,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "EPCvcV6FkkmFt2MjA2YfHN7SsAZd3rXK1kcFekSvqc0=";
+const SCRIPT_HASH: &str = "4AnwcF5Xm4v3H8zkYu0YR1AcpV/I8M8oajexoq2JbFA=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///
