@@ -874,9 +874,9 @@ build-programs() {
 }
 
 # Builds the examples and the soak with optimization, with the runtime itself, whose default features they then have. From
-# then on, `programs` are these.
+# then on, `programs` are these. With debug information: by the names of inlined functions, the simulated driver tells who waits.
 release-programs() {
-    cargo build --locked --release --package profiler-examples --package profiler-examples-integrations --package soak --package profiler-runtime --examples --bins
+    CARGO_PROFILE_RELEASE_DEBUG=limited cargo build --locked --release --package profiler-examples --package profiler-examples-integrations --package soak --package profiler-runtime --examples --bins
     programs=$target/release
 }
 

@@ -58,6 +58,7 @@ mod golden;
 #[cfg(feature = "export")]
 mod gpu_csv;
 mod gpu_sample;
+mod gpu_use;
 mod gpu_work;
 mod group_by;
 mod histogram;
@@ -83,6 +84,7 @@ mod render;
 mod restrict;
 mod row;
 mod sampled_gpu;
+mod sampled_idle;
 mod sentence;
 mod share;
 mod signature;
@@ -111,6 +113,7 @@ pub use environment::Environment;
 #[cfg(any(feature = "export", feature = "trace"))]
 pub use error::ExportError;
 pub use gpu_sample::{GpuDevice, GpuQuantity, GpuReadings, GpuSample, ThrottleReasons};
+pub use gpu_use::GpuUse;
 pub use gpu_work::{
     GpuWork, GpuWorkKind, KernelLaunch, MemoryCopy, MemoryFill, MemoryKind, WaitKind,
 };
@@ -118,8 +121,9 @@ pub use group_by::GroupBy;
 pub use histogram::{Histogram, HistogramBucket};
 pub use history::HistoryPoint;
 pub use idle::{
-    DeviceIdle, DevicePairs, DeviceSegment, DeviceState, GpuIdle, GpuPairs, IdleCharge,
-    IdleFunction, IdleStrip, StripColumn, StripPart,
+    BusyTime, DeviceFunction, DeviceIdle, DevicePairs, DeviceSegment, DeviceState, Drained,
+    GpuIdle, GpuPairs, IdleCharge, IdleStrip, LongestWork, Meanwhile, StripColumn, StripPart,
+    WaitsOfNamed,
 };
 pub use kernels::{
     CopyUse, FillUse, KernelRow, KernelRowKind, KernelUse, Kernels, MinMax, ScopeKernels,
@@ -134,6 +138,7 @@ pub use profiler_cuda_sys::driver::DeviceProperties;
 pub use restrict::{Restriction, RestrictionError};
 pub use row::{GpuRanges, MemoryStats, Row};
 pub use sampled_gpu::{HeldBack, SampledGpu};
+pub use sampled_idle::{SampledCharge, SampledIdle};
 pub use sort::{SortKey, SortKeyError};
 #[cfg(feature = "export")]
 pub use stack_metric::{StackMetric, StackMetricError};

@@ -61,6 +61,17 @@ impl WallAnchor {
         unix_ns(self.wall)
     }
 
+    /// Returns the ticks at a wall time close to the anchor.
+    pub(crate) fn ticks_at(&self, wall: SystemTime) -> u64 {
+        let ago = self.unix_ns().saturating_sub(unix_ns(wall));
+        let distance = clock().in_ticks(Duration::from_nanos(ago.unsigned_abs()));
+        if ago >= 0 {
+            self.ticks.saturating_sub(distance)
+        } else {
+            self.ticks.saturating_add(distance)
+        }
+    }
+
     /// Returns the wall time of a reading of [`Clock::ticks`](super::Clock::ticks) before the anchor.
     pub(crate) fn wall_time(&self, ticks: u64) -> SystemTime {
         let age = clock().nanoseconds(self.ticks.saturating_sub(ticks) as f64);

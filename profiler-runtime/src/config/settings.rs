@@ -14,6 +14,10 @@ use super::{Backend, Filter, ImplicitStream, KernelRecording, Nvtx, Schedule, Su
 
 /// The values of all variables.
 #[derive(Clone, Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a setting of its own"
+)]
 pub(crate) struct Settings {
     pub(crate) enabled: bool,
     pub(crate) filter: Filter,
@@ -34,6 +38,8 @@ pub(crate) struct Settings {
     pub(crate) cuda_stream: ImplicitStream,
     /// How often the sensors of the devices are read.
     pub(crate) gpu_samples: Option<Duration>,
+    /// `true` if the summary says which functions keep the devices waiting.
+    pub(crate) gpu_idle: bool,
     pub(crate) nvml_library: Option<PathBuf>,
     /// The value of `PROFILER_KERNELS`.
     pub(crate) kernels: Option<KernelRecording>,
@@ -172,6 +178,7 @@ impl Settings {
             gpu_samples: reader
                 .text("PROFILER_GPU_SAMPLES", parse_interval_or_off)
                 .filter(|interval| !interval.is_zero()),
+            gpu_idle: reader.text("PROFILER_GPU_IDLE", parse_bool).unwrap_or(true),
             nvml_library: reader.value("PROFILER_NVML_LIBRARY", |path| Some(PathBuf::from(path))),
             kernels: reader.text("PROFILER_KERNELS", KernelRecording::parse),
             cupti_library: reader.value("PROFILER_CUPTI_LIBRARY", |path| Some(PathBuf::from(path))),

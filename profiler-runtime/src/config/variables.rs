@@ -17,7 +17,7 @@ pub struct Variable {
 }
 
 /// All variables. A test compares this table with the one in `docs/environment.md`.
-pub const VARIABLES: [Variable; 24] = [
+pub const VARIABLES: [Variable; 25] = [
     Variable {
         name: "PROFILER_ENABLED",
         takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
@@ -71,7 +71,7 @@ pub const VARIABLES: [Variable; 24] = [
         name: "PROFILER_CELL_MEMORY",
         takes: "a size from 4 KiB to 1 TiB: `64M`, `512MiB`, `1G`, or a number of bytes",
         default: "`512MiB`",
-        meaning: "The memory that the statistics of all names on all threads may take: some 650 bytes for each name on each thread that calls it. Beyond it, threads that call a name for the first time share the statistics of the name, which are as exact; each such call takes locks, and each such name 6 KiB more. The summary says so.",
+        meaning: "The memory that the statistics of all names on all threads may take: some 650 bytes for each name on each thread that calls it, and 31 KiB in stock. Beyond it, threads that call a name for the first time share the statistics of the name, which are as exact; each such call takes locks, and each such name 6 KiB more. The summary says so.",
         names_path: false,
     },
     Variable {
@@ -121,6 +121,13 @@ pub const VARIABLES: [Variable; 24] = [
         takes: "`off`, or a time from 0.1 to 86400 seconds: `1`, `500ms`, `2s`",
         default: "`off`",
         meaning: "Reads the sensors of the GPUs this often, as `nvidia-smi` does (feature `cuda`): load, memory, power, energy, temperature, clocks and what holds them back. A background thread calls NVML; `1s` is a good choice. `off` applies to sessions too.",
+        names_path: false,
+    },
+    Variable {
+        name: "PROFILER_GPU_IDLE",
+        takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
+        default: "`1`",
+        meaning: "Finds out which functions keep the GPUs waiting, for the summary: a background thread samples what each thread does 100 times a second once there are GPU times, and each GPU time is placed on the time line by one more call of the driver, on a thread of the profiler. Measured calls do nothing for it.",
         names_path: false,
     },
     Variable {

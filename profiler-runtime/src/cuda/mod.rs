@@ -61,6 +61,7 @@ mod context;
 mod cupti;
 mod ffi;
 mod health;
+mod idle;
 mod loss;
 mod memory;
 pub(crate) mod nvml;
@@ -92,6 +93,7 @@ pub(crate) use ffi::library::{
 pub(crate) use ffi::status::version_text;
 pub use ffi::status::{CudaError, Status};
 pub(crate) use health::health;
+pub(crate) use idle::{SelfTime, devices as gpu_idle};
 pub(crate) use memory::{DeviceMemory, device_memory};
 pub use profiler_report::StreamId;
 pub use profiler_report::{CudaHealth, CudaLoss, RecordTimes};

@@ -223,8 +223,7 @@ pub(crate) fn presume_leaked_above(serial: u64) {
 /// scopes is listed once, at its outermost one.
 #[cold]
 pub(crate) fn open_names(up_to: u64) -> Arc<[u32]> {
-    #[allow(clippy::cast_possible_truncation, reason = "the id of a name")]
-    let outermost = all_cells().map(|cell| (cell.outermost(), cell.id.get() as u32));
+    let outermost = all_cells().map(|cell| (cell.outermost(), cell.name()));
     let mut open: Vec<(u64, u32)> = outermost
         .filter(|(serial, _)| (1..=up_to).contains(serial))
         .collect();

@@ -20,7 +20,7 @@ fn a_thread_has_one_cell_for_each_name() {
         let first = cell(one).unwrap();
         assert!(std::ptr::eq(first, cell(one).unwrap()));
         assert!(!std::ptr::eq(first, cell(other).unwrap()));
-        assert_eq!(first.id.get(), u64::from(one));
+        assert_eq!(first.name(), one);
     });
 }
 

@@ -123,7 +123,7 @@ impl Shared {
     fn add_live(&mut self, id: u32, cell: &'static StatCell) -> bool {
         let has_room = self.live.try_reserve(1).is_ok();
         if has_room {
-            cell.id.set(id.into());
+            cell.belong_to(id);
             self.live.push(CellRef(cell));
         }
         has_room
@@ -146,7 +146,7 @@ impl Name {
         let mut counts = self.counts.0.lock();
         if counts.must_find_cells {
             counts.must_find_cells = false;
-            let own = |cell: &&StatCell| cell.id.get() == u64::from(self.id);
+            let own = |cell: &&StatCell| cell.name() == self.id;
             counts.live = stats::all_cells().filter(own).map(CellRef).collect();
         }
         counts
@@ -320,8 +320,7 @@ pub(crate) fn maintain(cell: &StatCell) -> bool {
     let Some(_reentrancy) = ReentrancyGuard::try_enter() else {
         return false;
     };
-    #[allow(clippy::cast_possible_truncation, reason = "the id of a name")]
-    if let Some(name) = super::by_id(cell.id.get() as u32) {
+    if let Some(name) = super::by_id(cell.name()) {
         cell.maintain(&mut name.counts().folded);
     }
     true
@@ -340,8 +339,7 @@ fn settle_moved_of(cell: &StatCell) -> bool {
     let Some(_reentrancy) = ReentrancyGuard::try_enter() else {
         return false;
     };
-    #[allow(clippy::cast_possible_truncation, reason = "the id of a name")]
-    let name = super::by_id(cell.id.get() as u32);
+    let name = super::by_id(cell.name());
     name.is_some_and(|name| name.counts().settle_moved(cell))
 }
 
@@ -380,7 +378,7 @@ mod tests {
         let cell = name.new_cell().unwrap();
         cell.enter(1);
         name.retire(cell);
-        assert_eq!(cell.id.get(), u64::from(name.id));
+        assert_eq!(cell.name(), name.id);
         assert_eq!(name.totals().open, 1);
 
         name.count_after_thread_end(|cell| _ = cell.count(5, 5, true));

@@ -150,9 +150,8 @@ impl OpenScope {
 
     /// Returns the id of the name of a scope that has a cell.
     #[inline(always)]
-    #[allow(clippy::cast_possible_truncation, reason = "the id of a name")]
     pub(super) fn name_id(&self) -> u32 {
-        self.cell.id.get() as u32
+        self.cell.name()
     }
 }
 

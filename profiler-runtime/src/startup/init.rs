@@ -85,6 +85,7 @@ pub struct Builder {
     summary: Option<SummaryTarget>,
     summary_interval: Option<Duration>,
     gpu_samples: Option<Duration>,
+    gpu_idle: Option<bool>,
     tensorboard: Option<PathBuf>,
     backend: Option<Backend>,
     thread_time: Option<bool>,
@@ -199,6 +200,26 @@ impl Builder {
         }
     }
 
+    /// Sets whether the summary says which functions keep the devices waiting
+    /// ([`Summary::gpu_idle`](crate::Summary::gpu_idle)), unless `PROFILER_GPU_IDLE` is set. It does by default.
+    ///
+    /// Measured calls do nothing for it. Once there are GPU times, a background thread samples the innermost function of each
+    /// thread 100 times a second, and the profiler's thread that reads GPU times makes one call of the driver more for each.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let _profiler = profiler_runtime::builder().gpu_idle(false).init()?;
+    /// assert!(profiler_runtime::summary().gpu_idle.is_empty());
+    /// # Ok::<(), profiler_runtime::InitError>(())
+    /// ```
+    pub fn gpu_idle(self, gpu_idle: bool) -> Self {
+        Self {
+            gpu_idle: Some(gpu_idle),
+            ..self
+        }
+    }
+
     /// Writes each call that has no `log` of its own to a TensorBoard log in this folder, unless `PROFILER_TENSORBOARD` is
     /// set.
     pub fn tensorboard(self, dir: impl Into<PathBuf>) -> Self {
@@ -286,6 +307,9 @@ impl Builder {
             settings.summary = summary.unwrap_or_else(|| settings.summary.clone());
             if is_unset("PROFILER_GPU_SAMPLES") {
                 settings.gpu_samples = self.gpu_samples.or(settings.gpu_samples);
+            }
+            if is_unset("PROFILER_GPU_IDLE") {
+                settings.gpu_idle = self.gpu_idle.unwrap_or(settings.gpu_idle);
             }
             if is_unset("PROFILER_SUMMARY_INTERVAL") {
                 settings.summary_interval = self.summary_interval.or(settings.summary_interval);

@@ -3,6 +3,8 @@
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
 
+use profiler_host::process::thread;
+
 use super::Totals;
 use super::cell_fields::stat_cell;
 use super::cell_times::CellTimes;
@@ -66,8 +68,8 @@ stat_cell! {
             pub(crate) without_stream: count(without_stream),
             /// Spans that were entered several times, of which each enter is a call.
             reentered_spans: count(reentered_spans),
-            /// The number of the name.
-            pub(crate) id: identity,
+            /// The number of the name in the lower half, that of the thread in the upper one; see [`belong_to`](StatCell::belong_to).
+            identity: identity,
             /// Calls until the next one that is logged.
             pub(crate) until_logged: state,
             /// The sampling of the call site that last opened a scope here: one call in `every` is logged.
@@ -80,6 +82,29 @@ impl StatCell {
     /// Makes zeroed memory a value as [`new`](Self::new) returns it.
     pub(super) fn initialize_zeroed(&self) {
         self.times.initialize_zeroed();
+    }
+
+    /// Makes the cell that of a name on the calling thread.
+    pub(crate) fn belong_to(&self, name: u32) {
+        let thread = thread::number() << 32;
+        self.identity.set(thread | u64::from(name));
+    }
+
+    /// Makes the cell that of no name and no thread.
+    pub(super) fn belong_to_none(&self) {
+        self.identity.set(u64::MAX);
+    }
+
+    /// Returns the number of the name.
+    #[allow(clippy::cast_possible_truncation, reason = "the lower half")]
+    #[inline(always)]
+    pub(crate) fn name(&self) -> u32 {
+        self.identity.get() as u32
+    }
+
+    /// Returns the lower half of the number of the thread that holds the cell, or held it last.
+    pub(crate) fn thread(&self) -> u32 {
+        (self.identity.get() >> 32) as u32
     }
 
     /// Notes that the scope with this serial number opens. It is the outermost one of the name unless another is open.
@@ -372,14 +397,14 @@ mod tests {
     #[test]
     fn a_drain_resets_every_field_but_the_identity() {
         let cell = StatCell::new();
-        cell.id.set(7);
+        cell.belong_to(7);
         for field in cell.drained_fields() {
             field.set(3);
         }
         let mut drained = Totals::new();
         cell.drain_into(&mut drained);
         assert!(cell.drained_fields().iter().all(|field| field.get() == 0));
-        assert_eq!((cell.id.get(), drained.unreported_skips), (7, 3));
+        assert_eq!((cell.name(), drained.unreported_skips), (7, 3));
     }
 
     #[test]

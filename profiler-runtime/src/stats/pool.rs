@@ -11,7 +11,9 @@ use std::{iter, ptr};
 
 use profiler_host::sync::Lock;
 
-use super::{StatCell, chunk, memory};
+use super::chunk::Chunk;
+use super::window::Window;
+use super::{StatCell, memory, stock};
 
 /// The cells that were allocated and that no thread holds. Cells are never freed: there are as many as were in use at
 /// once, the rest of a batch, those that threads keep for the next name that they borrow a cell for (`local::borrowed`), and
@@ -55,7 +57,8 @@ pub(crate) enum NoCellLeft {
 
 /// Returns a cell without counts: a free one, or a new one if cells may take more memory.
 pub(crate) fn take() -> Result<&'static StatCell, NoCellLeft> {
-    chunk::fill();
+    stock::fill::<Chunk>();
+    stock::fill::<Window>();
     if let Some(free) = POOL.lock().free.pop() {
         return Ok(free);
     }
@@ -153,16 +156,13 @@ impl Drop for Batch {
     }
 }
 
-/// Returns all cells that were ever handed out. The `id` of a free one is that of no name.
+/// Returns all cells that were ever handed out, the newest first. A free one has no name.
 pub(crate) fn all_cells() -> impl Iterator<Item = &'static StatCell> {
     // SAFETY: the pointer is null or that of a cell, which is complete, since it was published with a release, and is never
     // freed.
     let cell = |pointer: &AtomicPtr<StatCell>| unsafe { pointer.load(Acquire).as_ref() };
     iter::successors(cell(&NEWEST), move |newer| cell(&newer.previous))
 }
-
-/// The [`StatCell::id`] of a free cell.
-const NO_NAME: u64 = u64::MAX;
 
 /// At most ten cache lines, on all targets.
 const _: () = assert!(size_of::<StatCell>() <= 640);
@@ -180,7 +180,7 @@ pub(crate) fn put_back(cell: &'static StatCell) {
 
 /// Notes that a cell, which was drained, belongs to no name.
 pub(crate) fn mark_free(cell: &StatCell) {
-    cell.id.set(NO_NAME);
+    cell.belong_to_none();
 }
 
 /// Returns how many cells were ever handed out. One that was taken back is handed out again before a new one.
@@ -201,18 +201,18 @@ mod tests {
         cell.read_into(&mut allocated);
         StatCell::new().read_into(&mut new);
         assert_eq!(format!("{allocated:?}"), format!("{new:?}"));
-        assert_eq!((cell.id.get(), cell.every.get()), (0, 0));
+        assert_eq!((cell.name(), cell.thread(), cell.every.get()), (0, 0, 0));
     }
 
     #[test]
     fn every_cell_is_found_and_a_free_one_has_no_name() {
         let cell = take().expect("there is memory");
-        cell.id.set(7);
+        cell.belong_to(7);
         assert!(all_cells().any(|known| ptr::eq(known, cell)));
         // Another test may take it from here on.
-        cell.id.set(NO_NAME - 1);
+        cell.belong_to(u32::MAX - 1);
         put_back(cell);
-        assert_ne!(cell.id.get(), NO_NAME - 1);
+        assert_ne!(cell.name(), u32::MAX - 1);
         assert!(all_cells().count() <= cells_made());
     }
 

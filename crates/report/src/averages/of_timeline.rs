@@ -153,6 +153,9 @@ pub fn gather(timeline: &Timeline, by: GroupBy, measured: &Measured) -> KeyAvera
     if let Some(kernels) = kernels.as_ref().filter(|_| by == GroupBy::new()) {
         kernels.judge(&mut rows);
     }
+    if by == GroupBy::new() {
+        timeline.gpu_idle().fill(&mut rows);
+    }
     let self_cpu = share_cpu(&mut rows, |index, _| busy[index]);
     let self_cuda = share_cuda(&mut rows);
     let mut notes = missing(timeline);

@@ -3,11 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::gaps::Gaps;
-use super::segments::{Work, segments, union};
+use super::segments::{Piece, Work, segments, union};
 use super::shown;
 use super::threads::Threads;
 use super::verdict::is_step;
-use super::{DeviceIdle, DeviceSegment, DeviceState, GpuIdle, IdleCharge, IdleFunction};
+use super::why::{self, WaitCalls};
+use super::works;
+use super::{
+    BusyTime, DeviceFunction, DeviceIdle, DeviceSegment, DeviceState, GpuIdle, IdleCharge,
+};
 use crate::call_tree;
 use crate::gpu_work::GpuWorkKind;
 use crate::timeline::{Timeline, Track};
@@ -17,7 +21,7 @@ use crate::walk::{NONE, Visit, Walk};
 const UNEXPLAINED_NS: i64 = 10_000;
 
 /// A device of one process. One file may be that of several processes, each with devices of its own.
-type DeviceKey = (Option<u64>, u64, Option<u32>);
+pub(super) type DeviceKey = (Option<u64>, u64, Option<u32>);
 
 pub(crate) fn device_key(track: &Track) -> DeviceKey {
     (track.rank, track.process, track.device)
@@ -30,6 +34,7 @@ pub(crate) struct Device<'t> {
     /// How long kernels ran.
     pub(super) kernels_ns: i64,
     pub(crate) segments: Vec<DeviceSegment>,
+    pieces: Vec<Piece>,
 }
 
 /// Returns the segments of each device that worked. `callers` are the calls that slices belong to.
@@ -37,8 +42,15 @@ pub(crate) fn segments_of<'t>(
     timeline: &'t Timeline,
     callers: &[u32],
 ) -> BTreeMap<DeviceKey, Device<'t>> {
+    devices(timeline, callers).1
+}
+
+fn devices<'t>(
+    timeline: &'t Timeline,
+    callers: &[u32],
+) -> (Threads, BTreeMap<DeviceKey, Device<'t>>) {
     let mut works: BTreeMap<DeviceKey, (&Track, Vec<Work<'_>>)> = BTreeMap::new();
-    for slice in &timeline.slices {
+    for (slice, caller) in timeline.slices.iter().zip(callers) {
         let work = slice.work.and_then(|work| timeline.work.get(work as usize));
         let Some(track) = timeline.tracks.get(slice.track as usize) else {
             continue;
@@ -53,13 +65,14 @@ pub(crate) fn segments_of<'t>(
             is_kernel: !matches!(kind, Some(GpuWorkKind::Memcpy(_) | GpuWorkKind::Memset(_))),
             start: slice.start_ns,
             end: slice.start_ns.saturating_add(slice.duration_ns),
+            call: Some(*caller).filter(|caller| *caller != NONE),
             launch: slice
                 .launch
                 .and_then(|launch| timeline.launches.get(launch as usize)),
         });
     }
     if works.is_empty() {
-        return BTreeMap::new();
+        return (Threads::default(), BTreeMap::new());
     }
     let threads = Threads::of(timeline, callers);
     let gaps = Gaps::of(timeline);
@@ -71,37 +84,55 @@ pub(crate) fn segments_of<'t>(
     let devices = works.into_iter().map(|(key, (track, works))| {
         let kernels = works.iter().filter(|work| work.is_kernel);
         let kernels = kernels.map(|work| (0, work.start, work.end));
+        let kernels_ns = union(kernels.collect());
+        let cut = segments(works, window, gaps.of_rank(track.rank), &threads);
         let device = Device {
             track,
-            kernels_ns: union(kernels.collect()),
-            segments: segments(works, window, gaps.of_rank(track.rank), &threads),
+            kernels_ns,
+            segments: cut.segments,
+            pieces: cut.pieces,
         };
         (key, device)
     });
-    devices.collect()
+    let devices = devices.collect();
+    (threads, devices)
 }
 
 pub(super) fn of_timeline(timeline: &Timeline) -> GpuIdle {
     let callers = call_tree::callers(timeline);
-    let devices = segments_of(timeline, &callers);
+    let (threads, devices) = devices(timeline, &callers);
     if devices.is_empty() {
         return GpuIdle::default();
     }
     let charged = Charged::of(timeline, callers);
-    let devices = devices.into_values().map(|device| {
-        let (track, kernels_ns) = (device.track, device.kernels_ns);
-        let device = account(device.segments, &charged);
+    let mut works = works::of(timeline, &charged);
+    let waits = WaitCalls::of(timeline, &charged, &threads);
+    let devices = devices.into_iter().map(|(key, device)| {
+        let (track, pieces) = (device.track, device.pieces);
+        let works = works.remove(&key).unwrap_or_default();
+        let account = account(device.segments, &charged);
         DeviceIdle {
             rank: track.rank,
             device: track.device,
             device_name: track.device_name.clone(),
-            copy_ns: device.busy_ns.saturating_sub(kernels_ns),
-            ..device
+            copy_ns: account.busy_ns.saturating_sub(device.kernels_ns),
+            longest_work: works.longest(&charged),
+            collectives_ns: works.collectives_ns(&charged),
+            blocked_ns: works.blocked_ns(&account.segments),
+            drained: waits.drained(&pieces, &charged, &threads),
+            named: why::of_named(&account, &pieces, &charged, &threads),
+            ..account
         }
     });
     GpuIdle {
         devices: devices.collect(),
     }
+}
+
+/// Returns `true` for a time that is charged to a function, or to no function.
+pub(super) fn is_charged(segment: &DeviceSegment) -> bool {
+    let is_host = matches!(segment.state, DeviceState::Host | DeviceState::LaunchCall);
+    is_host && !segment.is_before_first
 }
 
 pub(super) fn account(mut segments: Vec<DeviceSegment>, charged: &Charged<'_>) -> DeviceIdle {
@@ -133,6 +164,7 @@ pub(super) fn account(mut segments: Vec<DeviceSegment>, charged: &Charged<'_>) -
     device.charges = charged.charges(segments.iter().filter(|segment| !segment.is_before_first));
     device.before_first =
         charged.charges(segments.iter().filter(|segment| segment.is_before_first));
+    device.busy = charged.busy(&segments);
     device.functions = charged.functions(&mut segments);
     device.segments = segments;
     device
@@ -197,6 +229,27 @@ impl<'t> Charged<'t> {
         }
     }
 
+    /// Returns the call around a slice, or [`NONE`].
+    pub(super) fn caller(&self, slice: u32) -> u32 {
+        self.callers.get(slice as usize).copied().unwrap_or(NONE)
+    }
+
+    /// Returns the number of the text of a slice; [`NONE`] for none.
+    pub(super) fn text_of(&self, slice: u32) -> u32 {
+        self.texts.get(slice as usize).copied().unwrap_or(NONE)
+    }
+
+    /// Returns the text of this number, and its location.
+    pub(super) fn name(&self, text: u32) -> Option<(&'t str, &'t str)> {
+        self.names.get(text as usize).copied()
+    }
+
+    /// Returns the number of a text.
+    pub(super) fn number(&self, name: &str) -> Option<u32> {
+        let place = self.names.iter().position(|(text, _)| *text == name)?;
+        u32::try_from(place).ok()
+    }
+
     /// Adds up the idle times of segments by function.
     fn charges<'s>(&self, segments: impl Iterator<Item = &'s DeviceSegment>) -> Vec<IdleCharge> {
         let mut outside = Tally::default();
@@ -237,9 +290,51 @@ impl<'t> Charged<'t> {
         charges
     }
 
+    /// Adds up the busy times of segments by function.
+    fn busy(&self, segments: &[DeviceSegment]) -> Vec<BusyTime> {
+        let mut own: HashMap<u32, Waited> = HashMap::new();
+        let mut outside = 0_i64;
+        for segment in segments {
+            if segment.state != DeviceState::Busy {
+                continue;
+            }
+            let sum = match segment.call {
+                Some(call) => &mut own.entry(call).or_default().all,
+                None => &mut outside,
+            };
+            *sum = sum.saturating_add(segment.end_ns.saturating_sub(segment.start_ns));
+        }
+        let tallies = self.by_name(&own).into_iter();
+        let mut busy: Vec<BusyTime> = tallies
+            .map(|(text, tally)| BusyTime {
+                name: self
+                    .names
+                    .get(text as usize)
+                    .map(|(name, _)| (*name).to_owned()),
+                busy_ns: tally.own.all,
+                inclusive_ns: tally.inclusive.all,
+            })
+            .collect();
+        if outside > 0 {
+            busy.push(BusyTime {
+                name: None,
+                busy_ns: outside,
+                inclusive_ns: outside,
+            });
+        }
+        busy.sort_by(|one, other| {
+            let longest = (other.inclusive_ns, other.busy_ns).cmp(&(one.inclusive_ns, one.busy_ns));
+            longest.then_with(|| one.name.cmp(&other.name))
+        });
+        busy
+    }
+
     /// Chooses the functions that are shown apart.
-    fn functions(&self, segments: &mut [DeviceSegment]) -> Vec<IdleFunction> {
-        let calls = segments.iter().filter_map(|segment| segment.call);
+    fn functions(&self, segments: &mut [DeviceSegment]) -> Vec<DeviceFunction> {
+        let charged = segments
+            .iter()
+            .filter(|segment| shown::is_of_function(segment));
+        let calls = charged.filter_map(|segment| segment.call);
         let visits: Vec<Visit> = self.walk(calls).collect();
         // A step is no function.
         let names = self.names.iter().map(|(name, location)| match name {

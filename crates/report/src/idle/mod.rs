@@ -3,16 +3,21 @@
 //! - `gaps` are the times in which nothing was recorded.
 //! - `segments` cuts the window of a device into times in one state each. All sums are sums of these.
 //! - `threads` knows the innermost scope of each thread at each time.
-//! - `account` adds the segments up, by state and by function; `table` and `verdict` write that.
+//! - `account` adds the segments up, by state and by function; `verdict` says what limits a device, `sentences` and `table`
+//!   write that.
+//! - `why` and `works` tell what was so while a device waited or worked.
 //! - `shown` chooses the functions that are shown apart, `strip` cuts the window into equal columns, and `strip_text`
 //!   draws these in a terminal.
+//! - `rows` notes at each row of a table what the devices did for it.
 //! - `pairs` is what event pairs say where there are no kernels, and `pairs_text` writes that.
 
 mod account;
 mod gaps;
 mod pairs;
 mod pairs_text;
+mod rows;
 mod segments;
+mod sentences;
 mod shown;
 mod strip;
 mod strip_text;
@@ -22,15 +27,24 @@ mod tests;
 #[cfg(test)]
 mod tests_pairs;
 #[cfg(test)]
+mod tests_seeded;
+#[cfg(test)]
 mod tests_strip;
 #[cfg(test)]
 mod tests_verdict;
+#[cfg(test)]
+mod tests_why;
 mod threads;
 mod verdict;
-
-pub use strip::{IdleStrip, StripColumn, StripPart};
+mod why;
+mod works;
 
 use crate::timeline::Timeline;
+
+pub use pairs::{DevicePairs, GpuPairs};
+pub use strip::{IdleStrip, StripColumn, StripPart};
+pub use why::{Drained, Meanwhile, WaitsOfNamed};
+pub use works::LongestWork;
 
 pub(crate) use account::{device_key, segments_of};
 pub(crate) use gaps::Gaps;
@@ -109,9 +123,24 @@ pub struct DeviceIdle {
     pub charges: Vec<IdleCharge>,
     /// Those that kept it waiting before the first work.
     pub before_first: Vec<IdleCharge>,
-    /// The functions that a picture shows apart, at most eight, the longest first: those in which at least a twentieth of the
-    /// charged time passed, the most specific ones. If these are too many, an eighth.
-    pub functions: Vec<IdleFunction>,
+    /// The functions whose work it was busy with, the longest inclusive time first.
+    pub busy: Vec<BusyTime>,
+    /// The functions that a picture shows apart, at most eight, those with the longest idle time first. Each has at least a
+    /// twentieth of the busy time and the charged idle time, and they are the most specific ones; if that would be too many,
+    /// an eighth.
+    pub functions: Vec<DeviceFunction>,
+    /// The part of `busy_ns` in which work of another stream had been launched for 10 µs and more, and waited although nothing was
+    /// before it on its own stream.
+    pub blocked_ns: i64,
+    /// How long kernels of NCCL or RCCL ran, in which processes wait for each other. Those that ran at once are added up.
+    pub collectives_ns: i64,
+    /// The kernel, copy or fill that took longest in one function.
+    pub longest_work: Option<LongestWork>,
+    /// The calls in which threads waited as the device ran out of work, the longest idle time after them first. They say how an
+    /// idle time began, and change no charge.
+    pub drained: Vec<Drained>,
+    /// What is known of the times in which the function that [`verdict`](Self::verdict) names kept the device waiting.
+    pub named: Option<WaitsOfNamed>,
     /// All of the window in the order of time: what the sums are of.
     pub segments: Vec<DeviceSegment>,
 }
@@ -183,15 +212,31 @@ pub struct IdleCharge {
     pub inclusive_in_call_ns: i64,
 }
 
-/// A function that a picture of the window shows apart: an idle time belongs to the innermost of them.
+/// How long a device was busy with the work of a function. Times are in nanoseconds; where works of several functions ran at
+/// once, that which began first counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct IdleFunction {
+pub struct BusyTime {
+    /// The name of the function; `None` for work that no measured scope launched.
+    pub name: Option<String>,
+    /// The work that it launched itself. Those of all functions are the busy time of the device.
+    pub busy_ns: i64,
+    /// The work that it or a function that it called launched.
+    pub inclusive_ns: i64,
+}
+
+/// A function that a picture of the window shows apart. Its times are those of functions that it called too, as far as these are
+/// not shown apart. They are in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceFunction {
     /// The name of the function.
     pub name: String,
     /// The source location as `file:line`; empty if it is not known.
     pub location: String,
-    /// How long it kept the device waiting, in nanoseconds, with functions that it called and that are not shown apart.
+    /// How long the device was busy with its work.
+    pub busy_ns: i64,
+    /// How long it kept the device waiting.
     pub idle_ns: i64,
 }
 
@@ -205,8 +250,9 @@ pub struct DeviceSegment {
     pub end_ns: i64,
     /// What the device did, or waited for.
     pub state: DeviceState,
-    /// The index of the call in [`Timeline::slices`] that kept the device waiting: of [`DeviceState::Host`] and
-    /// [`DeviceState::LaunchCall`].
+    /// The index in [`Timeline::slices`] of the call that kept the device waiting: of [`DeviceState::Host`] and
+    /// [`DeviceState::LaunchCall`]. Of [`DeviceState::Busy`], the call whose work ran; if several did, the one whose work began
+    /// first.
     pub call: Option<u32>,
     /// The index in [`DeviceIdle::functions`] of the function that is shown for it, if there is one.
     pub function: Option<u32>,
@@ -230,69 +276,6 @@ pub enum DeviceState {
     NotRecorded,
     /// There was no more work.
     AfterLast,
-}
-
-/// What the devices of a window without kernels did, as far as the event pairs of its scopes tell: [`Timeline::gpu_pairs`].
-///
-/// A pair of events does not say how much of the time between them the device worked. So there are three states:
-///
-/// - *busy*: in a pair of a call that returned before its work ended, and in which no other pair was;
-/// - *host-paced, partly idle*: in other pairs, since the device waited for launches there, or between the pairs inside;
-/// - *idle*: in no pair.
-///
-/// # Examples
-///
-/// ```
-/// # let timeline = profiler_report::Timeline::default();
-/// for device in &timeline.gpu_pairs().devices {
-///     println!("{}", device.verdict());
-/// }
-/// ```
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct GpuPairs {
-    /// The devices with event pairs, by rank and ordinal. There are none if kernels were recorded: [`Timeline::gpu_idle`] knows
-    /// more then.
-    pub devices: Vec<DevicePairs>,
-}
-
-/// What one device did in a window without kernels. Times are in nanoseconds; those of the three states are the window.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct DevicePairs {
-    /// The rank of the process that used it.
-    pub rank: Option<u64>,
-    /// Its ordinal in that process.
-    pub device: Option<u32>,
-    /// Its name; empty if it is not known.
-    pub device_name: String,
-    /// How long it worked.
-    pub busy_ns: i64,
-    /// How long it worked and waited for the host, in parts that are not known.
-    pub host_paced_ns: i64,
-    /// How long it was in no pair.
-    pub idle_ns: i64,
-    /// The function in whose pairs it was host-paced longest, without the pairs inside.
-    pub longest_paced: Option<String>,
-    /// The GPU times that are left out, because it is not known when they began.
-    pub unplaced: u64,
-    /// The account of the times between pairs.
-    account: DeviceIdle,
-}
-
-impl DevicePairs {
-    /// Returns how long the window is.
-    #[must_use]
-    pub fn window_ns(&self) -> i64 {
-        self.busy_ns + self.host_paced_ns + self.idle_ns
-    }
-
-    /// Returns the functions that kept the device waiting between its first pair and its last, the longest inclusive time
-    /// first. They are those of the threads whose pairs ended the idle times.
-    #[must_use]
-    pub fn charges(&self) -> &[IdleCharge] {
-        &self.account.charges
-    }
 }
 
 impl Timeline {

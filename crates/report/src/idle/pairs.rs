@@ -6,10 +6,73 @@ use super::account::{Charged, account, device_key};
 use super::gaps::Gaps;
 use super::segments::{Work, segments, union};
 use super::threads::Threads;
-use super::{DevicePairs, GpuPairs};
+use super::{DeviceIdle, IdleCharge};
 use crate::call_tree;
 use crate::timeline::{Launch, SliceKind, Timeline, Track};
 use crate::walk::NONE;
+
+/// What the devices of a window without kernels did, as far as the event pairs of its scopes tell: [`Timeline::gpu_pairs`].
+///
+/// A pair of events does not say how much of the time between them the device worked. So there are three states:
+///
+/// - *busy*: in a pair of a call that returned before its work ended, and in which no other pair was;
+/// - *host-paced, partly idle*: in other pairs, since the device waited for launches there, or between the pairs inside;
+/// - *idle*: in no pair.
+///
+/// # Examples
+///
+/// ```
+/// # let timeline = profiler_report::Timeline::default();
+/// for device in &timeline.gpu_pairs().devices {
+///     println!("{}", device.verdict());
+/// }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct GpuPairs {
+    /// The devices with event pairs, by rank and ordinal. There are none if kernels were recorded: [`Timeline::gpu_idle`] knows
+    /// more then.
+    pub devices: Vec<DevicePairs>,
+}
+
+/// What one device did in a window without kernels. Times are in nanoseconds; those of the three states are the window.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct DevicePairs {
+    /// The rank of the process that used it.
+    pub rank: Option<u64>,
+    /// Its ordinal in that process.
+    pub device: Option<u32>,
+    /// Its name; empty if it is not known.
+    pub device_name: String,
+    /// How long it worked.
+    pub busy_ns: i64,
+    /// How long it worked and waited for the host, in parts that are not known.
+    pub host_paced_ns: i64,
+    /// How long it was in no pair.
+    pub idle_ns: i64,
+    /// The function in whose pairs it was host-paced longest, without the pairs inside.
+    pub longest_paced: Option<String>,
+    /// The GPU times that are left out, because it is not known when they began.
+    pub unplaced: u64,
+    /// The account of the times between pairs.
+    pub(super) account: DeviceIdle,
+}
+
+impl DevicePairs {
+    /// Returns how long the window is.
+    #[must_use]
+    pub fn window_ns(&self) -> i64 {
+        self.busy_ns + self.host_paced_ns + self.idle_ns
+    }
+
+    /// Returns the functions that kept the device waiting between its first pair and its last, the longest inclusive time
+    /// first. They are those of the threads whose pairs ended the idle times.
+    #[must_use]
+    pub fn charges(&self) -> &[IdleCharge] {
+        &self.account.charges
+    }
+}
 
 /// The time between the two events of a call.
 #[derive(Clone, Copy)]
@@ -98,9 +161,10 @@ pub(super) fn of_timeline(timeline: &Timeline) -> GpuPairs {
             start: pair.start,
             end: pair.end,
             launch: launch.as_ref(),
+            call: None,
             is_kernel: true,
         });
-        let segments = segments(works.collect(), window, gaps.of_rank(None), &threads);
+        let cut = segments(works.collect(), window, gaps.of_rank(None), &threads);
         DevicePairs {
             rank: track.rank,
             device: track.device,
@@ -112,7 +176,7 @@ pub(super) fn of_timeline(timeline: &Timeline) -> GpuPairs {
                 .filter(|(_, ns)| *ns > 0)
                 .map(|(name, _)| name.to_owned()),
             unplaced,
-            account: account(segments, &charged),
+            account: account(cut.segments, &charged),
         }
     });
     GpuPairs {

@@ -1,21 +1,21 @@
-//! Which functions a strip shows apart: those in which much of the idle time passed, the most specific first.
+//! Which functions a strip shows apart: those with much of the busy and idle time, the most specific first.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::{DeviceSegment, DeviceState, IdleFunction};
+use super::{DeviceFunction, DeviceSegment, DeviceState};
 use crate::walk::Visit;
 
 /// The most functions that are shown: as many as a reader tells apart.
 pub(super) const MOST: usize = 8;
 
-/// A function is shown if its part of the charged idle time is at least one of so many. The first that gives few enough
+/// A function is shown if its part of the charged time is at least one of so many. The first that gives few enough
 /// functions counts.
 const PARTS: [i64; 3] = [20, 12, 8];
 
 /// What the choice is made from.
 pub(super) struct Calls<'c> {
-    /// A walk through the calls that idle time is charged to, and those around them.
+    /// A walk through the calls that time is charged to, and those around them.
     pub(super) visits: &'c [Visit],
     /// For each slice, the number of its function.
     pub(super) functions: &'c [u32],
@@ -23,52 +23,91 @@ pub(super) struct Calls<'c> {
     pub(super) names: &'c [(&'c str, &'c str)],
 }
 
-/// Chooses the functions, the longest first, and notes at each segment which of them it belongs to: the innermost around its
-/// call.
-pub(super) fn choose(segments: &mut [DeviceSegment], calls: &Calls<'_>) -> Vec<IdleFunction> {
-    let is_charged = |segment: &DeviceSegment| {
-        let is_host = matches!(segment.state, DeviceState::Host | DeviceState::LaunchCall);
-        is_host && !segment.is_before_first
-    };
+/// Returns `true` for a time that belongs to a function, or to no function: work ran, or idle time between the first work and the
+/// last is charged.
+pub(super) fn is_of_function(segment: &DeviceSegment) -> bool {
+    let is_known = matches!(
+        segment.state,
+        DeviceState::Busy | DeviceState::Host | DeviceState::LaunchCall
+    );
+    is_known && !segment.is_before_first
+}
+
+/// Chooses the functions, those with the longest idle time first, and notes at each segment which of them it belongs to: the
+/// innermost around its call.
+pub(super) fn choose(segments: &mut [DeviceSegment], calls: &Calls<'_>) -> Vec<DeviceFunction> {
+    let length = |segment: &DeviceSegment| segment.end_ns.saturating_sub(segment.start_ns);
     let mut own: HashMap<u32, i64> = HashMap::new();
-    let mut charged = 0_i64;
-    for segment in segments.iter().filter(|segment| is_charged(segment)) {
-        let length = segment.end_ns.saturating_sub(segment.start_ns);
-        charged = charged.saturating_add(length);
+    let mut all = 0_i64;
+    for segment in segments.iter().filter(|segment| is_of_function(segment)) {
+        all = all.saturating_add(length(segment));
         if let Some(call) = segment.call {
             let own = own.entry(call).or_default();
-            *own = own.saturating_add(length);
+            *own = own.saturating_add(length(segment));
         }
     }
     let mut chosen = Vec::new();
     for parts in PARTS {
-        chosen = calls.chosen(&own, charged, parts);
+        chosen = calls.chosen(&own, all, parts);
         if chosen.len() <= MOST {
             break;
         }
     }
     chosen.truncate(MOST);
-    let times = calls.times(&own, &chosen);
-    let time = |function: u32| times.get(&function).map_or(0, |time| time.ns);
-    let name = |function: u32| calls.names.get(function as usize).copied();
-    chosen.retain(|function| time(*function) > 0);
-    chosen.sort_by_key(|function| (Reverse(time(*function)), name(*function)));
     let shown = calls.shown(&chosen);
-    for segment in segments.iter_mut().filter(|segment| is_charged(segment)) {
-        segment.function = segment.call.and_then(|call| shown.get(&call).copied());
-    }
     let functions = chosen.iter().map(|function| {
-        let (name, location) = name(*function).unwrap_or_default();
-        IdleFunction {
+        let names = calls.names.get(*function as usize);
+        let (name, location) = names.copied().unwrap_or_default();
+        DeviceFunction {
             name: name.to_owned(),
             location: location.to_owned(),
-            idle_ns: time(*function),
+            ..DeviceFunction::default()
         }
     });
-    functions.collect()
+    let mut functions: Vec<DeviceFunction> = functions.collect();
+    for segment in segments
+        .iter_mut()
+        .filter(|segment| is_of_function(segment))
+    {
+        segment.function = segment.call.and_then(|call| shown.get(&call).copied());
+        let place = segment.function.map(|function| function as usize);
+        if let Some(function) = place.and_then(|place| functions.get_mut(place)) {
+            let sum = match segment.state {
+                DeviceState::Busy => &mut function.busy_ns,
+                _ => &mut function.idle_ns,
+            };
+            *sum = sum.saturating_add(length(segment));
+        }
+    }
+    in_order(functions, segments)
 }
 
-/// The idle time of a function, without that of the chosen functions inside of it, and how deep it was called.
+/// Sorts the functions, and leaves out those whose time all belongs to others inside of them.
+fn in_order(functions: Vec<DeviceFunction>, segments: &mut [DeviceSegment]) -> Vec<DeviceFunction> {
+    let functions = (0_u32..).zip(functions);
+    let mut functions: Vec<(u32, DeviceFunction)> = functions
+        .filter(|(_, function)| function.idle_ns > 0 || function.busy_ns > 0)
+        .collect();
+    functions.sort_by(|(_, one), (_, other)| {
+        let longest = (other.idle_ns, other.busy_ns).cmp(&(one.idle_ns, one.busy_ns));
+        longest.then_with(|| one.name.cmp(&other.name))
+    });
+    let places = (0_u32..).zip(&functions);
+    let places: HashMap<u32, u32> = places
+        .map(|(place, (before, _))| (*before, place))
+        .collect();
+    for segment in segments {
+        segment.function = segment
+            .function
+            .and_then(|before| places.get(&before).copied());
+    }
+    functions
+        .into_iter()
+        .map(|(_, function)| function)
+        .collect()
+}
+
+/// The time of a function, without that of the chosen functions inside of it, and how deep it was called.
 #[derive(Clone, Copy, Default)]
 struct Time {
     ns: i64,
@@ -108,7 +147,7 @@ impl Calls<'_> {
         chosen
     }
 
-    /// Returns the idle time of each function: where it is open, and no chosen function inside of it.
+    /// Returns the time of each function: where it is open, and no chosen function inside of it.
     fn times(&self, own: &HashMap<u32, i64>, chosen: &[u32]) -> HashMap<u32, Time> {
         let mut times: HashMap<u32, Time> = HashMap::new();
         let mut open: HashMap<u32, usize> = HashMap::new();

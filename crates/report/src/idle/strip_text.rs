@@ -159,7 +159,7 @@ impl StripPart {
 mod tests {
     use super::*;
     use crate::options::Color;
-    use crate::{DeviceSegment, DeviceState, IdleFunction};
+    use crate::{DeviceFunction, DeviceSegment, DeviceState};
 
     /// A device that waits for two functions, in a window of 640 ns.
     fn device() -> DeviceIdle {
@@ -193,9 +193,9 @@ mod tests {
             device.after_last_ns,
         ) = (1, 100, 130);
         for name in ["app::load", "app::forward"] {
-            device.functions.push(IdleFunction {
+            device.functions.push(DeviceFunction {
                 name: name.to_owned(),
-                ..IdleFunction::default()
+                ..DeviceFunction::default()
             });
         }
         device

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use profiler_host::diagnostics::printable;
 
-use super::{DeviceIdle, GpuIdle, IdleCharge};
+use super::{DeviceIdle, Drained, GpuIdle, IdleCharge, LongestWork, WaitsOfNamed};
 use crate::options::TableOptions;
 use crate::sentence::percent;
 use crate::text::Field;
@@ -23,14 +23,23 @@ impl GpuIdle {
             return "no work of a device was recorded in the window\n".to_owned();
         }
         let devices = self.devices.iter().map(|device| device.text(options));
-        devices.collect::<Vec<_>>().join("\n")
+        let ranks = self.ranks().map(|sentence| format!("{sentence}\n"));
+        ranks
+            .into_iter()
+            .chain(devices)
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     /// Returns all numbers as a JSON object, without the single segments: times in nanoseconds, shares from 0 to 1.
     #[must_use]
     pub fn to_json(&self) -> String {
         let devices = self.devices.iter().map(DeviceIdle::json);
-        object([Field::raw("devices", lines(devices))]) + "\n"
+        let ranks = self.ranks().map(|sentence| sentence.to_string());
+        object([
+            Field::optional_text("ranks", ranks.as_deref()),
+            Field::raw("devices", lines(devices)),
+        ]) + "\n"
     }
 }
 
@@ -157,6 +166,8 @@ impl DeviceIdle {
             Field::raw("unexplained_ns", self.unexplained_ns),
             Field::raw("before_first_ns", self.before_first_ns),
             Field::raw("after_last_ns", self.after_last_ns),
+            Field::raw("blocked_ns", self.blocked_ns),
+            Field::raw("collectives_ns", self.collectives_ns),
             Field::optional("busy_share", self.busy_share()),
             Field::raw(
                 "verdict",
@@ -166,6 +177,9 @@ impl DeviceIdle {
                         .map(|sentence| string(&sentence.to_string())),
                 ),
             ),
+            Field::optional("longest_work", self.longest_work.as_ref().map(work_json)),
+            Field::raw("drained", lines(self.drained.iter().map(drained_json))),
+            Field::optional("named", self.named.as_ref().map(named_json)),
             Field::raw("charges", charges(&self.charges)),
             Field::raw("before_first", charges(&self.before_first)),
         ])
@@ -202,5 +216,40 @@ pub(super) fn charge_json(charge: &IdleCharge) -> String {
         Field::raw("in_call_ns", charge.in_call_ns),
         Field::raw("inclusive_ns", charge.inclusive_ns),
         Field::raw("inclusive_in_call_ns", charge.inclusive_in_call_ns),
+    ])
+}
+
+fn work_json(work: &LongestWork) -> String {
+    object([
+        Field::text("name", &work.name),
+        Field::optional_text("function", work.function.as_deref()),
+        Field::text("location", &work.location),
+        Field::raw("ns", work.ns),
+    ])
+}
+
+fn drained_json(drained: &Drained) -> String {
+    object([
+        Field::text("call", &drained.call),
+        Field::optional_text("scope", drained.scope.as_deref()),
+        Field::text("location", &drained.location),
+        Field::raw("idle_ns", drained.idle_ns),
+        Field::raw("times", drained.times),
+    ])
+}
+
+fn named_json(named: &WaitsOfNamed) -> String {
+    let meanwhile = named.meanwhile.iter().map(|meanwhile| {
+        object([
+            Field::text("name", &meanwhile.name),
+            Field::text("location", &meanwhile.location),
+            Field::raw("ns", meanwhile.ns),
+        ])
+    });
+    object([
+        Field::raw("half_in", named.half_in),
+        Field::raw("of", named.of),
+        Field::raw("longest_call_ns", named.longest_call_ns),
+        Field::raw("meanwhile", lines(meanwhile)),
     ])
 }

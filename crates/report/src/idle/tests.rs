@@ -20,7 +20,7 @@ impl Drawn {
         drawn
     }
 
-    fn track(&mut self, kind: TrackKind, id: u64, device: Option<u32>) -> u32 {
+    pub(super) fn track(&mut self, kind: TrackKind, id: u64, device: Option<u32>) -> u32 {
         let index = self.0.tracks.len();
         self.0.tracks.push(Track {
             kind,
@@ -39,7 +39,7 @@ impl Drawn {
         self.track(TrackKind::GpuStream, id, Some(device))
     }
 
-    fn name(&mut self, text: &str) -> u32 {
+    pub(super) fn name(&mut self, text: &str) -> u32 {
         let names = &mut self.0.names;
         let known = names.iter().position(|name| &*name.text == text);
         let index = known.unwrap_or_else(|| {
@@ -88,7 +88,22 @@ impl Drawn {
         correlation
     }
 
-    pub(super) fn work(&mut self, track: u32, (from, to): (i64, i64), launch: Option<u32>) {
+    pub(super) fn work(&mut self, track: u32, span: (i64, i64), launch: Option<u32>) {
+        self.push_work(track, span, launch, None);
+    }
+
+    /// Adds work that a call launched.
+    pub(super) fn work_of(&mut self, track: u32, span: (i64, i64), launch: Option<u32>, call: u32) {
+        self.push_work(track, span, launch, Some(call));
+    }
+
+    fn push_work(
+        &mut self,
+        track: u32,
+        (from, to): (i64, i64),
+        launch: Option<u32>,
+        parent: Option<u32>,
+    ) {
         let work = u32::try_from(self.0.work.len()).expect("few");
         self.0.work.push(GpuWork::default());
         self.slice(Slice {
@@ -98,6 +113,7 @@ impl Drawn {
             duration_ns: (to - from) * 1000,
             work: Some(work),
             launch,
+            parent,
             ..Slice::default()
         });
     }
@@ -466,6 +482,12 @@ impl Program {
                 ..Launch::default()
             })
             .collect();
+        // The work of a launch belongs to any call, or to none.
+        let calls: Vec<u32> = (0..)
+            .zip(&slices)
+            .filter(|(_, slice)| slice.kind != SliceKind::FuturePoll)
+            .map(|(index, _)| index)
+            .collect();
         for &(stream, start_ns, duration_ns, launch) in &self.works {
             let launch = launch.map(|launch| launch % self.launches.len());
             slices.push(Slice {
@@ -474,6 +496,9 @@ impl Program {
                 start_ns,
                 duration_ns,
                 launch: launch.and_then(|launch| u32::try_from(launch).ok()),
+                parent: launch
+                    .filter(|launch| launch % 4 != 0 && !calls.is_empty())
+                    .map(|launch| calls[launch % calls.len()]),
                 ..Slice::default()
             });
         }
@@ -541,18 +566,25 @@ fn state(timeline: &Timeline, device: u32, at: i64) -> State {
         })
     };
     let is_before = !works().any(|work| work.start_ns <= at);
-    if works().any(|work| holds(work, at)) {
-        return (DeviceState::Busy, None, false);
-    }
-    let is_missing = timeline
-        .kernel_gaps
-        .iter()
-        .any(|gap| gap.start_ns <= at && at < gap.start_ns + gap.duration_ns);
     let launch_of = |work: &Slice| work.launch.map(|launch| timeline.launches[launch as usize]);
     let order = |work: &&Slice| {
         let launch = launch_of(work).map(|launch| (launch.start_ns, launch.correlation));
         (work.start_ns, launch.is_none(), launch)
     };
+    let running = works()
+        .filter(|work| holds(work, at))
+        .min_by_key(|work| (order(work), -work.duration_ns));
+    if let Some(work) = running {
+        return (
+            DeviceState::Busy,
+            work.parent.map(|call| call as usize),
+            false,
+        );
+    }
+    let is_missing = timeline
+        .kernel_gaps
+        .iter()
+        .any(|gap| gap.start_ns <= at && at < gap.start_ns + gap.duration_ns);
     let next = works().filter(|work| work.start_ns > at).min_by_key(order);
     let missing = (DeviceState::NotRecorded, None, is_before);
     if is_missing {
@@ -602,6 +634,11 @@ fn by_name(charges: &[IdleCharge]) -> Charges {
         .collect()
 }
 
+/// The names where there is no call.
+fn outside() -> (String, BTreeSet<String>) {
+    (String::new(), BTreeSet::from([String::new()]))
+}
+
 /// Returns an error if an account differs from the model in any nanosecond.
 fn compare(timeline: &Timeline, idle: &GpuIdle) -> Result<(), String> {
     let works = timeline.slices.iter();
@@ -618,6 +655,7 @@ fn compare(timeline: &Timeline, idle: &GpuIdle) -> Result<(), String> {
         let ordinal = device.device.ok_or("a device without an ordinal")?;
         let mut sums: BTreeMap<(String, bool), i64> = BTreeMap::new();
         let mut charges = [Charges::new(), Charges::new()];
+        let mut busy: BTreeMap<String, (i64, i64)> = BTreeMap::new();
         let mut segments = device.segments.iter().peekable();
         for at in begin..end {
             let model = state(timeline, ordinal, at);
@@ -634,13 +672,18 @@ fn compare(timeline: &Timeline, idle: &GpuIdle) -> Result<(), String> {
                 return Err(format!("at {at}: {segment:?}, model {model:?}"));
             }
             *sums.entry((format!("{:?}", model.0), model.2)).or_default() += 1;
+            if model.0 == DeviceState::Busy {
+                let (own, around) = model.1.map_or_else(outside, |call| names(timeline, call));
+                for name in around {
+                    let times = busy.entry(name.clone()).or_default();
+                    times.1 += 1;
+                    times.0 += i64::from(name == own);
+                }
+            }
             if is_charged {
                 let charges = &mut charges[usize::from(model.2)];
                 let is_in_call = i64::from(model.0 == DeviceState::LaunchCall);
-                let (own, around) = match model.1 {
-                    Some(call) => names(timeline, call),
-                    None => (String::new(), BTreeSet::from([String::new()])),
-                };
+                let (own, around) = model.1.map_or_else(outside, |call| names(timeline, call));
                 for name in around {
                     let times = charges.entry(name.clone()).or_default();
                     times.2 += 1;
@@ -685,6 +728,14 @@ fn compare(timeline: &Timeline, idle: &GpuIdle) -> Result<(), String> {
                 "{found:?} {found_charges:?}, model {expected:?} {charges:?}"
             ));
         }
+        let found = device.busy.iter().map(|of| {
+            let name = of.name.clone().unwrap_or_default();
+            (name, (of.busy_ns, of.inclusive_ns))
+        });
+        let found: BTreeMap<String, (i64, i64)> = found.collect();
+        if found != busy {
+            return Err(format!("busy {found:?}, model {busy:?}"));
+        }
         let own: i64 = device.charges.iter().map(|charge| charge.idle_ns).sum();
         if own != device.charged_ns() {
             return Err(format!("charges are {own}, idle {}", device.charged_ns()));
@@ -702,7 +753,7 @@ proptest! {
     }
 
     #[test]
-    fn a_planted_nanosecond_is_found(program in programs(), which in 0..1000_usize, kind in 0..4) {
+    fn a_planted_nanosecond_is_found(program in programs(), which in 0..1000_usize, kind in 0..5) {
         let timeline = program.timeline();
         let mut idle = timeline.gpu_idle();
         prop_assume!(!idle.devices.is_empty());
@@ -720,6 +771,11 @@ proptest! {
                 prop_assume!((before.state, before.call) != (after.state, after.call));
                 device.segments[cut - 1].end_ns += 1;
                 device.segments[cut].start_ns += 1;
+            }
+            3 => {
+                prop_assume!(!device.busy.is_empty());
+                let functions = device.busy.len();
+                device.busy[which % functions].inclusive_ns += 1;
             }
             _ => {
                 let charges = device.charges.len();

@@ -75,6 +75,18 @@ fn compare(
     ];
     let functions = (0..).zip(&device.functions);
     let functions = functions.map(|(at, function)| (StripPart::Function(at), function.idle_ns));
+    for (index, function) in (0..).zip(&device.functions) {
+        let of_function = device
+            .segments
+            .iter()
+            .filter(|segment| segment.function == Some(index) && segment.part() == StripPart::Busy);
+        let busy: i64 = of_function
+            .map(|segment| segment.end_ns - segment.start_ns)
+            .sum();
+        if busy != function.busy_ns {
+            return Err(format!("{function:?} has {busy} of busy time"));
+        }
+    }
     for (part, expected) in expected.into_iter().chain(functions) {
         if sum(part) != expected {
             return Err(format!("{part:?} is {}, not {expected}", sum(part)));
@@ -118,7 +130,7 @@ fn between_two_kernels(scopes: &[(&str, i64, i64, Option<u32>)]) -> Vec<(String,
     drawn.work(stream, (0, 10), Some(first));
     drawn.work(stream, (990, 1_000), Some(last));
     let functions = drawn.0.gpu_idle().devices.remove(0).functions.into_iter();
-    let function = |function: super::IdleFunction| (function.name, function.idle_ns / 1000);
+    let function = |function: super::DeviceFunction| (function.name, function.idle_ns / 1000);
     functions.map(function).collect()
 }
 

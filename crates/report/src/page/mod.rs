@@ -15,6 +15,7 @@ mod of_timeline;
 mod overview;
 mod packed;
 mod sentence;
+mod strip;
 mod table;
 mod time_line;
 mod tree;
@@ -33,7 +34,7 @@ use crate::timeline::Timeline;
 const STYLE: &str = include_str!("scripts/page.css");
 
 /// The SHA-256 of [`STYLE`], in base64. A test compares it.
-const STYLE_HASH: &str = "cKqR2vft3flUe5dPMDxHnXpL3sB+JYEfCH3ns/vUnwY=";
+const STYLE_HASH: &str = "BvwjuMA22DbWlTLbzg7d8hh1ngZsTntZD84qdFX2Rqo=";
 
 /// Parts of one script, in this order. Each has one job; they share the scope of the function around them.
 const SCRIPT: &str = concat!(
@@ -60,11 +61,12 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "4AnwcF5Xm4v3H8zkYu0YR1AcpV/I8M8oajexoq2JbFA=";
+const SCRIPT_HASH: &str = "p/uqhaupBN9KdaHmbNoGIEclAdd7AHSzlR4qKO9JMNE=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///
-/// Its first screen says where the time went, on the CPU and on the GPU, and what limits the program. Below are the
+/// Its first screen says where the time went, on the CPU and on the GPU, and what limits the program; of a window with kernels,
+/// it shows when each GPU was busy and which functions kept it waiting. Below are the
 /// table, with the distribution, the callers and the callees of each function; the call tree; the time line of a window;
 /// and what was lost and why.
 ///

@@ -102,6 +102,7 @@ const DEVICES: usize = 4;
 pub(super) fn sentences(summary: &Summary, idle: &GpuIdle, pairs: &GpuPairs) -> Vec<Sentence> {
     let shares = Shares::of(summary);
     let mut sentences = vec![where_it_went(summary, &shares)];
+    sentences.extend(idle.ranks());
     let idle = idle.devices.iter();
     let pairs = pairs.devices.iter();
     let mut devices: Vec<(String, Vec<Sentence>)> = idle

@@ -7,6 +7,7 @@
 //! its own series, whatever other names do: those called first have one each, and all later ones share one.
 
 mod devices;
+mod idle;
 mod names;
 mod text;
 
@@ -32,6 +33,8 @@ impl Summary {
     /// | `profiler_lost_spans_total` | `reason` | spans of `tracing` that are missing or incomplete |
     /// | `profiler_lost_gpu_times_total` | `reason` | calls without the GPU time that they should have |
     /// | `profiler_gpu_*` | `gpu`, `uuid` | power, memory, load and energy of devices that are sampled |
+    /// | `profiler_gpu_state_seconds` | `gpu`, `state` | how long a device was `busy`, `host-paced` or `idle`, by [`SampledIdle`](crate::SampledIdle). It can fall: what is read late moves to another state |
+    /// | `profiler_gpu_idle_seconds` | `gpu`, `cause` | how long a function kept a device waiting: an estimate, which can fall. Of 16 functions for each device; the others are `(other)` |
     /// | `profiler_info` | `version`, `program` | 1 |
     ///
     /// The label `clock` is `cpu` or `cuda`. The histograms are resampled: their limits are 1 and 3 µs times the powers of
@@ -60,6 +63,7 @@ impl Summary {
         names::write(&mut text, &self.rows);
         self.write_losses(&mut text);
         devices::write(&mut text, &self.gpus);
+        idle::write(&mut text, &self.gpu_idle);
         text.finish()
     }
 

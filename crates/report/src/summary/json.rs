@@ -5,6 +5,7 @@ use crate::call_tree::CallTree;
 use crate::cuda_health::CudaHealth;
 use crate::fields;
 use crate::sampled_gpu::SampledGpu;
+use crate::sampled_idle::SampledIdle;
 use crate::text::json::{array, lines, object, string};
 use crate::text::{Field, nanoseconds};
 
@@ -45,6 +46,10 @@ pub(super) fn render(summary: &Summary) -> String {
         Field::raw("lost_spans", lost_spans),
         Field::raw("cuda", health(&summary.cuda)),
         Field::raw("gpus", array(summary.gpus.iter().map(SampledGpu::to_json))),
+        Field::raw(
+            "gpu_idle",
+            array(summary.gpu_idle.iter().map(SampledIdle::to_json)),
+        ),
         Field::raw("own_cost", own_cost),
         Field::raw("notices", notices),
         Field::optional_text("nothing_measured", nothing_measured),

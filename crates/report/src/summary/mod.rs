@@ -27,6 +27,7 @@ use super::own_cost::OwnCost;
 use super::restrict::{Restriction, RestrictionError, restrict};
 use super::row::Row;
 use super::sampled_gpu::SampledGpu;
+use super::sampled_idle::SampledIdle;
 use super::sort::{SortKey, SortKeyError, sort_or_note};
 use crate::cuda_health::CudaHealth;
 use crate::losses::{DropReason, SpanLoss};
@@ -96,6 +97,9 @@ pub struct Summary {
     pub cuda: CudaHealth,
     /// The devices that were sampled (`Builder::gpu_samples`); empty if none were.
     pub gpus: Vec<SampledGpu>,
+    /// What each device did, and which functions kept it waiting; empty if there were no GPU times, or
+    /// `PROFILER_GPU_IDLE=0` turned it off.
+    pub gpu_idle: Vec<SampledIdle>,
     /// The cost of the profiler itself.
     pub own_cost: OwnCost,
     /// Why there are no rows, and what to do about it; `None` if there are rows.

@@ -6,6 +6,7 @@ use super::{Row, Summary};
 use crate::options::TableOptions;
 use crate::own_cost::OwnCost;
 use crate::sampled_gpu;
+use crate::sampled_idle::SampledIdle;
 use crate::text::table::TOO_SHORT;
 
 /// Appends the lines below a table; `rows` are those that it shows.
@@ -42,6 +43,7 @@ fn remarks(summary: &Summary, rows: &[Row]) -> Vec<String> {
 /// Returns the state of the devices, and the cost of the profiler.
 fn state(summary: &Summary, rows: &[Row]) -> Vec<String> {
     let mut lines: Vec<String> = cuda(summary).into_iter().collect();
+    lines.extend(summary.gpu_idle.iter().filter_map(SampledIdle::line));
     lines.extend(sampled_gpu::notes(&summary.gpus, rows));
     // A file of another program says nothing of it.
     if summary.own_cost != OwnCost::default() {

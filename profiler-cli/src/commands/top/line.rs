@@ -4,11 +4,13 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use clap::ValueEnum;
-use profiler_report::{HistoryPoint, Row, Summary};
+use profiler_report::{HistoryPoint, Row, Summary, Verdict};
 
-/// A value that rows are sorted by, the largest first.
+/// A value that rows are sorted by, the largest first. Those that tables have too are named as there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Order {
+    /// What limits the program: the GPU if it was busy for most of the last span, else the CPU.
+    Limit,
     /// The share of the last span that the CPU spent in the name itself.
     Cpu,
     /// The share of the last span that the GPU spent in the name itself.
@@ -16,17 +18,21 @@ pub(super) enum Order {
     /// Calls per second.
     Rate,
     /// The self time on the CPU since the beginning.
+    #[value(name = "self_cpu_time_total", alias = "cpu-total")]
     CpuTotal,
     /// The self time on the GPU since the beginning.
+    #[value(name = "self_cuda_time_total", alias = "cuda-total")]
     CudaTotal,
     /// Calls since the beginning.
+    #[value(name = "count", alias = "calls")]
     Calls,
     /// Names, from A to Z.
     Name,
 }
 
 impl Order {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
+        Self::Limit,
         Self::Cpu,
         Self::Cuda,
         Self::Rate,
@@ -42,6 +48,14 @@ impl Order {
         Self::ALL[(place.unwrap_or(0) + steps) % Self::ALL.len()]
     }
 
+    /// Returns the value that rows are sorted by if `limit` is the one that limits.
+    pub(super) const fn by(self, limit: Self) -> Self {
+        match self {
+            Self::Limit => limit,
+            by => by,
+        }
+    }
+
     /// Returns `true` if rows are sorted by GPU times.
     pub(super) const fn is_of_cuda(self) -> bool {
         matches!(self, Self::Cuda | Self::CudaTotal)
@@ -49,7 +63,7 @@ impl Order {
 }
 
 /// The calls and times of a name in the last span and since the beginning.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Line {
     pub(super) name: String,
     /// The part of the span that the CPU spent in the name itself: more than 1 on several threads.
@@ -61,6 +75,13 @@ pub(super) struct Line {
     pub(super) cuda_total_ns: Option<f64>,
     pub(super) calls: u64,
     pub(super) open: u64,
+    /// The mean and the 95th percentile of the calls on the CPU.
+    pub(super) cpu_mean_ns: Option<f64>,
+    pub(super) cpu_p95_ns: Option<f64>,
+    pub(super) cuda_mean_ns: Option<f64>,
+    pub(super) verdict: Option<Verdict>,
+    /// `true` if there are GPU times inside of its GPU times.
+    pub(super) has_inner_ranges: bool,
     pub(super) history: Vec<HistoryPoint>,
 }
 
@@ -82,10 +103,9 @@ impl Sums {
     }
 }
 
-/// Returns the rows of `now`, with rates since `before` or since the beginning, and the length of that span in
-/// nanoseconds.
+/// Returns the rows of `now`, with rates since `before` (an earlier summary of the run) or since the beginning, and the
+/// length of that span in nanoseconds.
 pub(super) fn lines(now: &Summary, before: Option<&Summary>) -> (Vec<Line>, f64) {
-    let before = before.filter(|before| is_earlier(before, now));
     let span_ns = now.wall_ns - before.map_or(0.0, |before| before.wall_ns);
     let earlier: HashMap<&str, Sums> = before
         .iter()
@@ -105,6 +125,14 @@ pub(super) fn lines(now: &Summary, before: Option<&Summary>) -> (Vec<Line>, f64)
             cuda_total_ns: row.cuda.map(|_| sums.cuda_ns),
             calls: row.calls,
             open: row.open,
+            cpu_mean_ns: row.cpu.map(|cpu| cpu.mean_ns),
+            cpu_p95_ns: row.cpu.map(|cpu| cpu.p95_ns),
+            cuda_mean_ns: row.cuda.map(|cuda| cuda.mean_ns),
+            verdict: row.verdict(),
+            // Files have a decimal of a nanosecond.
+            has_inner_ranges: row
+                .cuda
+                .is_some_and(|cuda| cuda.total_ns - cuda.self_ns > 1.0),
             history: row.history.clone(),
         }
     });
@@ -120,13 +148,13 @@ pub(super) fn is_earlier(before: &Summary, now: &Summary) -> bool {
     run(before) == run(now) && before.wall_ns < now.wall_ns
 }
 
-/// Sorts rows; rows with equal values by their names.
+/// Sorts rows; rows with equal values by their names. What limits is known to [`Order::by`].
 pub(super) fn sort(lines: &mut [&Line], order: Order) {
     let falling = |one: f64, other: f64| other.total_cmp(&one);
     let or_none = |value: Option<f64>| value.unwrap_or(-1.0);
     lines.sort_by(|one, other| {
         let by_value = match order {
-            Order::Cpu => falling(one.cpu, other.cpu),
+            Order::Cpu | Order::Limit => falling(one.cpu, other.cpu),
             Order::Cuda => falling(or_none(one.cuda), or_none(other.cuda)),
             Order::Rate => falling(one.rate, other.rate),
             Order::CpuTotal => falling(one.cpu_total_ns, other.cpu_total_ns),
@@ -178,13 +206,38 @@ mod tests {
     }
 
     #[test]
-    fn the_first_summary_and_that_of_another_run_have_rates_since_their_beginning() {
+    fn the_first_summary_has_rates_since_the_beginning() {
         let now = summary(2e9, &[("a", 30, 1e9)]);
-        let mut other = summary(1e9, &[("a", 10, 1e8)]);
+        let (lines, span) = lines(&now, None);
+        assert_eq!((lines[0].cpu, lines[0].rate, span), (0.5, 15.0, 2e9));
+    }
+
+    #[test]
+    fn a_summary_of_another_run_or_a_later_one_is_no_earlier_one() {
+        let (one, two) = (summary(1e9, &[]), summary(2e9, &[]));
+        let mut other = summary(1e9, &[]);
         other.environment.process = 7;
-        for before in [None, Some(&other)] {
-            let (lines, span) = lines(&now, before);
-            assert_eq!((lines[0].cpu, lines[0].rate, span), (0.5, 15.0, 2e9));
+        assert!(is_earlier(&one, &two));
+        assert!(!is_earlier(&two, &one) && !is_earlier(&one, &one) && !is_earlier(&other, &two));
+    }
+
+    #[test]
+    fn names_of_orders_are_those_of_sort_keys_where_there_is_one() {
+        for (name, order) in [
+            ("limit", Order::Limit),
+            ("cpu", Order::Cpu),
+            ("self_cpu_time_total", Order::CpuTotal),
+            ("cpu-total", Order::CpuTotal),
+            ("self_cuda_time_total", Order::CudaTotal),
+            ("count", Order::Calls),
+            ("name", Order::Name),
+        ] {
+            assert_eq!(Order::from_str(name, false), Ok(order));
+            let is_key = name.parse::<profiler_report::SortKey>().is_ok();
+            assert_eq!(
+                is_key,
+                name.contains("_total") || ["count", "name"].contains(&name)
+            );
         }
     }
 

@@ -11,7 +11,7 @@ use profiler_report::GpuDevice;
 use profiler_report::internal::DeviceEnergy;
 
 use super::intervals::{GpuSpan, Intervals, Measured};
-use crate::clock::{WallAnchor, clock, now, unix_ns};
+use crate::clock::{WallAnchor, clock, now};
 use crate::cuda::context::measurement::{CpuSpan, GpuMeasurement};
 
 /// The length of a bin, and how well times are known after the last sample. A scope that is shorter on the host is not
@@ -69,7 +69,7 @@ impl Bounds {
         let length = clock().in_ticks(nanoseconds(ns));
         let (begin, end) = match begin {
             Some(begin) => {
-                let begin = ticks(begin);
+                let begin = WallAnchor::now().ticks_at(begin);
                 (begin, begin.saturating_add(length))
             }
             None => (self.read.saturating_sub(length), self.read),
@@ -209,18 +209,6 @@ pub(super) fn of_device(uuid: &str, between: Option<(u64, u64)>) -> DeviceEnergy
     known.map_or_else(DeviceEnergy::default, |known| {
         known.intervals.energy(between)
     })
-}
-
-/// Converts a recent time to ticks.
-fn ticks(wall: SystemTime) -> u64 {
-    let anchor = WallAnchor::now();
-    let ago = anchor.unix_ns().saturating_sub(unix_ns(wall));
-    let distance = clock().in_ticks(Duration::from_nanos(ago.unsigned_abs()));
-    if ago >= 0 {
-        anchor.ticks().saturating_sub(distance)
-    } else {
-        anchor.ticks().saturating_add(distance)
-    }
 }
 
 /// Returns when a reading was taken, in ticks: the driver may say that it is older than the call, which was at `now`.

@@ -13,6 +13,7 @@ use super::totals;
 use crate::clock::clock;
 use crate::cuda::context::measurement::{GpuMeasurement, Pair};
 use crate::cuda::ffi::EventApi;
+use crate::cuda::idle;
 use crate::cuda::nvml::energy;
 use crate::local::callers;
 use crate::losses::count_dropped;
@@ -61,6 +62,9 @@ impl<D: EventApi> Completion<D> {
             if energy::is_shared() {
                 energy::lose(&measurement);
             }
+            if idle::is_on() {
+                idle::add_unplaced(measurement.pair.and_then(|pair| pair.context.device()));
+            }
         }
         self.current_name = None;
         totals::count_without(measurement.scope.name, loss);
@@ -84,25 +88,37 @@ impl<D: EventApi> Completion<D> {
         anchor: Option<&Anchor>,
     ) {
         self.current_name = Some(measurement.scope.name);
-        let own = (ns - self.children.take(measurement.scope.key)).max(0.0);
+        let covered = self.children.take(measurement.scope.key);
+        let own = (ns - covered).max(0.0);
+        let launch_ns = launch_ns(&measurement);
         self.credit_parent(&measurement, pair, ns);
         let is_recorded = gpu_record::are_wanted();
+        let has_idle = idle::is_on();
         // To locate an event takes a call of the driver, which is saved if the start is not used.
         let bounds = energy::is_shared().then(|| energy::Bounds::of(measurement.span));
         let is_placed = bounds.is_some_and(energy::Bounds::are_wide);
-        let anchor = anchor.filter(|_| measurement.log.is_some() || is_recorded || is_placed);
+        let is_used = measurement.log.is_some() || is_recorded || is_placed || has_idle;
+        let anchor = anchor.filter(|_| is_used);
         let start = anchor.and_then(|anchor| anchor.host_time(self.driver, pair.begin));
         let device = pair.context.device();
         if let Some(bounds) = bounds {
             let begin = start.map(|start| start.wall);
             energy::add(&measurement, device, (ns, own), bounds, begin);
         }
+        if has_idle {
+            let read = idle::Read {
+                ns,
+                is_busy: covered <= 0.0 && launch_ns < ns,
+                begin: start.map(|start| (start.wall, start.uncertainty_ns)),
+            };
+            idle::add(&measurement, device, &read);
+        }
         if is_recorded {
             gpu_record::push(GpuRecord::read(&measurement, device, ns, own, start));
         }
         self.current_name = None;
         if let Some(name) = self.name(measurement.scope.name) {
-            count(name, &measurement, ns, own);
+            count(name, &measurement, (ns, own), launch_ns);
             callers::count_gpu(measurement.span.call, ns, own);
             if let Some(log) = measurement.log.take() {
                 let cuda = cuda_span(ns, start, measurement.scope.stream_key);
@@ -135,9 +151,12 @@ impl<D: EventApi> Completion<D> {
                 is_fallback: false,
             },
         );
+        let device = measurement.pair.and_then(|pair| pair.context.device());
         if energy::is_shared() {
-            let device = measurement.pair.and_then(|pair| pair.context.device());
             energy::add_replay(measurement.scope.name, device, (ns, own));
+        }
+        if idle::is_on() {
+            idle::add_unplaced(device);
         }
         callers::count_gpu(measurement.span.call, ns, own);
         if gpu_record::are_wanted() {
@@ -176,21 +195,25 @@ impl<D: EventApi> Completion<D> {
 }
 
 /// Adds a GPU time to the statistics of its name.
-fn count(name: &'static Name, measurement: &GpuMeasurement, ns: f64, own: f64) {
-    let cpu_ns = clock().nanoseconds(measurement.span.elapsed as f64);
+fn count(name: &'static Name, measurement: &GpuMeasurement, (ns, own): (f64, f64), launch_ns: f64) {
     totals::count(
         name,
         &GpuCall {
             ns,
             own,
-            // The CPU span lies between the two records, so the events are farther apart than the span by the cost of
-            // recording.
-            launch_ns: cpu_ns + 2.0 * own_cost::least_sample(),
+            launch_ns,
             outermost: measurement.span.outermost,
             stream_key: measurement.scope.stream_key,
             is_fallback: measurement.is_fallback,
         },
     );
+}
+
+/// Returns how long the CPU was busy with a call, including the time to record the events.
+fn launch_ns(measurement: &GpuMeasurement) -> f64 {
+    let cpu_ns = clock().nanoseconds(measurement.span.elapsed as f64);
+    // The CPU span lies between the two records, so the events are farther apart than the span by the cost of recording.
+    cpu_ns + 2.0 * own_cost::least_sample()
 }
 
 /// Counts a scope that the resolver will not read because it panicked or ended.

@@ -13,6 +13,7 @@ use crate::clock::{clock, now};
 use crate::cuda::context::Context;
 use crate::cuda::context::measurement::{GpuMeasurement, Pair};
 use crate::cuda::ffi::EventApi;
+use crate::cuda::idle;
 use crate::cuda::nvml::energy;
 
 /// A pool that was not used for this long is trimmed to [`KEPT_PAIRS`] pairs.
@@ -177,6 +178,7 @@ impl ContextState {
         // An anchor takes a stream in the context. Durations alone do not need it.
         let needs_anchor = is_recorded
             || energy::is_shared()
+            || idle::is_on()
             || self.queues.wants_start_times()
             || !self.captured.is_empty();
         if needs_anchor && let Err(Failed { call, code }) = self.ensure_anchor(driver) {

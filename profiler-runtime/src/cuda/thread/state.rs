@@ -18,6 +18,7 @@ use super::stack::ScopeStack;
 use crate::cuda::context::measurement::{GpuMeasurement, ScopeRef};
 use crate::cuda::context::{self, Context};
 use crate::cuda::ffi::EventApi;
+use crate::cuda::idle;
 use crate::cuda::nvtx;
 use crate::cuda::stream::Stream;
 
@@ -100,6 +101,7 @@ impl GpuThread {
     fn take_number(&mut self) {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         self.number = NEXT.fetch_add(1, Relaxed);
+        idle::note_launching(self.number);
         #[cfg(feature = "cuda")]
         NUMBER.set(self.number);
     }
@@ -220,6 +222,9 @@ impl Drop for GpuThread {
         catch_own_panic("a thread ended", || {
             self.stack.abandon_all();
             self.return_magazines();
+            if self.number != 0 {
+                idle::note_ended(self.number);
+            }
         });
     }
 }

@@ -408,10 +408,9 @@ impl<'a> PollGuard<'a> {
     }
 
     /// Records the poll for the sessions.
-    #[allow(clippy::cast_possible_truncation, reason = "the id of a name")]
     fn record(&self, cell: &StatCell, place: Place, elapsed: i64) {
         let ended = EndedScope {
-            name: cell.id.get() as u32,
+            name: cell.name(),
             serial: self.serial,
             place,
             shared: 0,

@@ -129,19 +129,15 @@ class Tabs {
 }
 
 /** Makes the names at the top lead to their rows. @param {FunctionTable} table @param {Tabs} tabs */
-function linkClocks(table, tabs) {
-  const ofClock = (clock) => [...table.rows].filter((row) => row[clock])
-    .sort((left, right) => right[clock].self_ns - left[clock].self_ns);
-  for (const [clock] of CLOCKS) {
-    const names = document.querySelectorAll(`.clock.${clock} li > bdi`);
-    const rows = ofClock(clock);
-    names.forEach((bdi, index) => {
-      const { name } = rows[index];
-      bdi.replaceWith(el('button', { type: 'button', class: 'name', click: () => {
-        tabs.choose(byId('functions'));
-        table.show(name);
-      } }, nameElement(name)));
-    });
+function linkNames(table, tabs) {
+  const byText = new Map(table.rows.map(({ name }) => [nameElement(name).textContent, name]));
+  for (const bdi of document.querySelectorAll(':is(.clock, .parts) li > bdi')) {
+    const name = byText.get(bdi.textContent);
+    if (name === undefined) continue;
+    bdi.replaceWith(el('button', { type: 'button', class: 'name', click: () => {
+      tabs.choose(byId('functions'));
+      table.show(name);
+    } }, nameElement(name)));
   }
 }
 
@@ -171,7 +167,7 @@ async function start() {
   const counters = data.time_line?.counters.filter(({ value }) => value.length > 0) ?? [];
   if (counters.length > 0) memoryView(counters, data.time_line.duration_ns);
   const tabs = new Tabs();
-  if (table) linkClocks(table, tabs);
+  if (table) linkNames(table, tabs);
   document.documentElement.dataset.ready = 'true';
 }
 

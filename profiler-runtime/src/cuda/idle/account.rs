@@ -1,0 +1,193 @@
+//! The pairs that the resolver has read, joined with samples of what each thread did.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::states::{Pair, Piece, States, Sums};
+
+/// The name of a sample of a thread on which no scope was open.
+pub(super) const OUTSIDE: u32 = u32::MAX;
+
+/// The most samples that wait for pairs: 512 KiB.
+const MAX_SAMPLES: usize = 1 << 15;
+
+/// What a thread did at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sample {
+    /// In ticks.
+    pub(super) at: u64,
+    pub(super) thread: u32,
+    /// The number of the innermost name, or [`OUTSIDE`].
+    pub(super) name: u32,
+}
+
+/// What is known of all devices.
+#[derive(Debug, Default)]
+pub(super) struct Account {
+    samples: VecDeque<Sample>,
+    /// Since when `samples` has all samples, in ticks.
+    complete_since: u64,
+    /// When the first round and the last one were, in ticks, and how many there were.
+    first_round: u64,
+    last_round: u64,
+    rounds: u64,
+    /// The samples of each name, at all times: of the same times as its self time.
+    names: Vec<u64>,
+    /// By ordinal.
+    devices: BTreeMap<Option<u32>, Device>,
+}
+
+/// What is known of one device.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Device {
+    states: States,
+    pub(super) counts: Counts,
+    /// GPU times that have no place on the time line.
+    pub(super) unplaced: u64,
+}
+
+/// The samples in the idle time of one device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// The samples in idle pieces of the thread that ended the piece, by name.
+    pub(super) names: BTreeMap<u32, u64>,
+    /// Those in which no scope was open on it.
+    pub(super) outside: u64,
+    /// The idle time for which there are no samples, in ticks: the thread is not known, or it was too long ago.
+    pub(super) unsampled: u64,
+}
+
+/// What a device did up to now.
+#[derive(Debug)]
+pub(super) struct Settled {
+    pub(super) ordinal: Option<u32>,
+    pub(super) sums: Sums,
+    pub(super) counts: Counts,
+    pub(super) unplaced: u64,
+}
+
+impl Account {
+    /// Begins to sample at this time.
+    pub(super) fn begin(&mut self, at: u64) {
+        (self.complete_since, self.first_round, self.last_round) = (at, at, at);
+    }
+
+    /// Adds the samples of a round.
+    pub(super) fn add_round(&mut self, at: u64, samples: &[Sample]) {
+        self.last_round = at;
+        self.rounds += 1;
+        for sample in samples {
+            if sample.name != OUTSIDE {
+                let name = sample.name as usize;
+                if self.names.len() <= name {
+                    self.names.resize(name + 1, 0);
+                }
+                if let Some(count) = self.names.get_mut(name) {
+                    *count += 1;
+                }
+            }
+            if self.samples.len() >= MAX_SAMPLES
+                && let Some(oldest) = self.samples.pop_front()
+            {
+                self.complete_since = oldest.at + 1;
+            }
+            self.samples.push_back(*sample);
+        }
+    }
+
+    /// Adds a pair. What it did before the first round is left out: there are no samples of that time.
+    pub(super) fn add(&mut self, ordinal: Option<u32>, pair: Pair) {
+        let begin = pair.begin.max(self.first_round);
+        if pair.end <= begin {
+            return;
+        }
+        let device = self.devices.entry(ordinal).or_default();
+        let pair = Pair {
+            begin,
+            opened: pair.opened.min(begin),
+            ..pair
+        };
+        if !device.states.add(pair) {
+            let until = device.states.median();
+            device.settle(until, &self.samples, self.complete_since);
+        }
+    }
+
+    /// Counts a GPU time that has no place on the time line.
+    pub(super) fn add_unplaced(&mut self, ordinal: Option<u32>) {
+        self.devices.entry(ordinal).or_default().unplaced += 1;
+    }
+
+    /// Settles the time of all devices up to this one, and forgets the samples that nothing needs any more.
+    pub(super) fn settle(&mut self, until: u64) {
+        let mut needed_since = until;
+        for device in self.devices.values_mut() {
+            device.settle(until, &self.samples, self.complete_since);
+            if let Some(since) = device.states.open_since() {
+                needed_since = needed_since.min(since);
+            }
+        }
+        let unneeded = self
+            .samples
+            .partition_point(|sample| sample.at < needed_since);
+        self.samples.drain(..unneeded);
+        self.complete_since = self.complete_since.max(needed_since);
+    }
+
+    /// Returns what each device did up to now, as if no pair were missing.
+    pub(super) fn settled(&self) -> Vec<Settled> {
+        let settled = |(ordinal, device): (&Option<u32>, &Device)| {
+            let mut counts = device.counts.clone();
+            let find = |piece| counts.add(piece, &self.samples, self.complete_since);
+            let sums = device.states.clone().finish(find);
+            Settled {
+                ordinal: *ordinal,
+                sums,
+                counts,
+                unplaced: device.unplaced,
+            }
+        };
+        self.devices.iter().map(settled).collect()
+    }
+
+    /// Returns how many samples a name has.
+    pub(super) fn samples_of(&self, name: u32) -> u64 {
+        self.names.get(name as usize).copied().unwrap_or(0)
+    }
+
+    /// Returns the mean time between two rounds, in ticks.
+    pub(super) fn interval(&self) -> f64 {
+        (self.last_round - self.first_round) as f64 / self.rounds.max(1) as f64
+    }
+}
+
+impl Device {
+    fn settle(&mut self, until: u64, samples: &VecDeque<Sample>, complete_since: u64) {
+        let counts = &mut self.counts;
+        self.states
+            .settle(until, |piece| counts.add(piece, samples, complete_since));
+    }
+}
+
+impl Counts {
+    /// Counts the samples in an idle piece.
+    fn add(&mut self, piece: Piece, samples: &VecDeque<Sample>, complete_since: u64) {
+        let from = piece.from.max(complete_since).min(piece.until);
+        let Some(thread) = piece.thread else {
+            self.unsampled += piece.until - piece.from;
+            return;
+        };
+        self.unsampled += from - piece.from;
+        let first = samples.partition_point(|sample| sample.at < from);
+        let inside = samples.range(first..);
+        for sample in inside.take_while(|sample| sample.at < piece.until) {
+            if sample.thread != thread {
+                continue;
+            }
+            if sample.name == OUTSIDE {
+                self.outside += 1;
+            } else {
+                *self.names.entry(sample.name).or_default() += 1;
+            }
+        }
+    }
+}
