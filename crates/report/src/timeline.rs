@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::gpu_work::GpuWork;
+use crate::gpu_work::{GpuWork, GpuWorkKind};
 use crate::memory::MemoryUse;
 use crate::text::units;
 use profiler_cuda_sys::driver::DeviceProperties;
@@ -73,6 +73,15 @@ pub struct Timeline {
     pub metadata: Vec<(String, String)>,
     #[doc(hidden)]
     pub non_exhaustive: (),
+}
+
+impl Timeline {
+    /// Returns `true` for a kernel, a copy or a fill: a device is busy with it. Files also have waits on streams.
+    pub(crate) fn is_work(&self, slice: &Slice) -> bool {
+        let work = slice.work.and_then(|work| self.work.get(work as usize));
+        let is_wait = work.is_some_and(|work| matches!(work.kind, GpuWorkKind::Synchronization(_)));
+        slice.kind == SliceKind::GpuWork && !is_wait
+    }
 }
 
 #[cfg(any(feature = "export", feature = "trace"))]

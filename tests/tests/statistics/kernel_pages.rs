@@ -33,9 +33,10 @@ fn window() -> Timeline {
     "kernels".clone_into(&mut timeline.title);
     let levels = (0..LEVELS).map(|level| format!("app::level_{level}"));
     for name in NAMES.map(str::to_owned).into_iter().chain(levels) {
-        let mut named = SliceName::default();
-        named.text = name.into();
-        timeline.names.push(named);
+        timeline.names.push(SliceName {
+            text: name.into(),
+            ..SliceName::default()
+        });
     }
     for (kind, name) in [
         (TrackKind::HostThread, "main (4711)"),

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::call_tree;
 use crate::gpu_work::GpuWorkKind;
-use crate::timeline::{SliceKind, Timeline, Track};
+use crate::timeline::{Timeline, Track};
 use crate::walk::{NONE, Visit, Walk};
 
 /// From this length on, a time in which work was launched and did not begin is not explained by the launch.
@@ -52,11 +52,10 @@ fn devices<'t>(
     let mut works: BTreeMap<DeviceKey, (&Track, Vec<Work<'_>>)> = BTreeMap::new();
     for (slice, caller) in timeline.slices.iter().zip(callers) {
         let work = slice.work.and_then(|work| timeline.work.get(work as usize));
-        let is_wait = work.is_some_and(|work| matches!(work.kind, GpuWorkKind::Synchronization(_)));
         let Some(track) = timeline.tracks.get(slice.track as usize) else {
             continue;
         };
-        if slice.kind != SliceKind::GpuWork || is_wait || slice.duration_ns <= 0 {
+        if !timeline.is_work(slice) || slice.duration_ns <= 0 {
             continue;
         }
         let of_device = works.entry(device_key(track));

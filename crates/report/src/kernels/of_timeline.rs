@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 
 use super::Kernels;
 use super::gather::{Item, gather};
-use crate::gpu_work::GpuWorkKind;
 use crate::idle::{Gaps, device_key, segments_of};
 use crate::timeline::{Slice, SliceKind, Timeline, not_recorded};
 use crate::walk::NONE;
@@ -18,8 +17,7 @@ pub(crate) fn of_timeline(
     notes: &[String],
 ) -> Option<Kernels> {
     let slices = &timeline.slices;
-    let is_work = |kind| kind == SliceKind::GpuWork;
-    if !timeline.has_kernels && !slices.iter().any(|slice| is_work(slice.kind)) {
+    if !timeline.has_kernels && !slices.iter().any(|slice| slice.kind == SliceKind::GpuWork) {
         return (!notes.is_empty()).then(|| Kernels {
             notes: notes.to_vec(),
             ..Kernels::default()
@@ -49,7 +47,7 @@ pub(crate) fn of_timeline(
     for (slice, caller) in slices.iter().zip(callers) {
         let work = slice.work.and_then(|work| timeline.work.get(work as usize));
         let kind = work.map(|work| work.kind);
-        if !is_work(slice.kind) || matches!(kind, Some(GpuWorkKind::Synchronization(_))) {
+        if !timeline.is_work(slice) {
             continue;
         }
         let name = timeline.names.get(slice.name as usize);

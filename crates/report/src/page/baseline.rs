@@ -131,13 +131,13 @@ fn push_clock(html: &mut String, pair: &Pair<'_>, clock: Clock) {
     let time = |ns: Option<f64>| ns.map(units::time).unwrap_or_default();
     let ratio = match (base, new) {
         (Some(base), Some(new)) if base > 0.0 => {
-            with_direction(format!("{:.2}", new / base), "1.00")
+            with_direction(&format!("{:.2}", new / base), "1.00")
         }
         _ => "<td>".to_owned(),
     };
     let change = match self_change(pair, clock) {
-        Some(ns) if ns > 0.0 => with_direction(format!("+{}", units::time(ns)), ""),
-        Some(ns) if ns < 0.0 => with_direction(format!("\u{2212}{}", units::time(-ns)), ""),
+        Some(ns) if ns > 0.0 => with_direction(&format!("+{}", units::time(ns)), ""),
+        Some(ns) if ns < 0.0 => with_direction(&format!("\u{2212}{}", units::time(-ns)), ""),
         Some(ns) => format!("<td>{}", units::time(ns)),
         None => "<td>".to_owned(),
     };
@@ -150,7 +150,7 @@ fn push_clock(html: &mut String, pair: &Pair<'_>, clock: Clock) {
 }
 
 /// Returns a cell that says whether less time was taken. `same` is the text of a ratio that is not known to be another.
-fn with_direction(text: String, same: &str) -> String {
+fn with_direction(text: &str, same: &str) -> String {
     let is_less = text.starts_with('0') || text.starts_with('\u{2212}');
     if text == same {
         format!("<td>{text}")

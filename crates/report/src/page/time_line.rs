@@ -7,7 +7,7 @@ use super::numbers::number;
 use super::work_details::WorkDetails;
 use crate::text::Field;
 use crate::text::json::{array, lines, object, string};
-use crate::timeline::{Counter, Slice, SliceKind, Timeline, Track, TrackKind};
+use crate::timeline::{Counter, Slice, Timeline, Track, TrackKind};
 
 /// How many slices the page holds: some two megabytes. The shortest are left out.
 const MAX_SLICES: usize = 200_000;
@@ -100,6 +100,7 @@ fn track_json(
     let slices = || slices.iter().map(|index| &timeline.slices[*index]);
     let is_stream = track.kind == TrackKind::GpuStream;
     let has_details = slices().any(|slice| details.number(slice) > 0);
+    let is_work = |slice: &Slice| timeline.is_work(slice);
     let has_work = slices().any(is_work);
     let others = slices().zip(0..).filter(|(slice, _)| !is_work(slice));
     let others: Vec<String> = others
@@ -118,7 +119,7 @@ fn track_json(
         Field::optional("device", track.device),
         Field::optional("stream", is_stream.then_some(track.id)),
         Field::raw("has_work", has_work),
-        // A range around work is no work.
+        // A range around work is no work, and a wait neither.
         Field::optional("others", has_work.then(|| array(others))),
         Field::raw("start", differences(slices().map(|slice| slice.start_ns))),
         Field::raw(
@@ -135,10 +136,6 @@ fn track_json(
             has_details.then(|| array(slices().map(|slice| details.number(slice).to_string()))),
         ),
     ])
-}
-
-fn is_work(slice: &Slice) -> bool {
-    slice.kind == SliceKind::GpuWork
 }
 
 fn kind(kind: TrackKind) -> &'static str {
@@ -207,8 +204,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::timeline::SliceName;
-    use crate::{GpuWork, GpuWorkKind, KernelGap, KernelLaunch, MemoryCopy};
+    use crate::timeline::{SliceKind, SliceName};
+    use crate::{GpuWork, GpuWorkKind, KernelGap, KernelLaunch, MemoryCopy, WaitKind};
 
     fn slice(track: u32, start_ns: i64, duration_ns: i64, parent: Option<u32>) -> Slice {
         Slice {
@@ -276,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_around_work_are_no_work() {
+    fn ranges_around_work_and_waits_are_no_work() {
         let mut line = timeline(vec![
             slice(0, 0, 9, None),
             slice(1, 1, 8, None),
@@ -293,6 +290,13 @@ mod tests {
             (&json!(false), &Value::Null)
         );
         line.slices[2].kind = SliceKind::GpuWork;
+        line.work.push(GpuWork {
+            kind: GpuWorkKind::Synchronization(WaitKind::StreamWaitEvent),
+            ..GpuWork::default()
+        });
+        line.slices[2].work = Some(0);
+        assert_eq!(read(&line)["tracks"][1]["has_work"], false);
+        line.slices[2].work = None;
         let stream = &read(&line)["tracks"][1];
         assert_eq!(
             (&stream["has_work"], &stream["others"]),

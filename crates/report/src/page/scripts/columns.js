@@ -1,8 +1,7 @@
 // Which columns of a table are shown: as many as there is room for.
 
 /**
- * Returns the columns for which a table has no room: those of high ranks first, of columns with one rank the last one. Where
- * room is left, lower ranks come back.
+ * Returns the columns for which a table has no room: those of high ranks first, of columns with one rank the last one.
  * @param {HTMLElement} table in an element that scrolls
  * @param {HTMLElement[]} headers all shown
  * @param {number[]} ranks zero for a column that always stays
@@ -19,11 +18,6 @@ function columnsWithoutRoom(table, headers, ranks, kept) {
     if (room >= 0) break;
     hidden.add(index);
     room += widths[index];
-  }
-  for (const index of [...hidden].reverse()) {
-    if (widths[index] > room) continue;
-    hidden.delete(index);
-    room -= widths[index];
   }
   return hidden;
 }
