@@ -237,7 +237,7 @@ mod tests {
                 ..SampledCharge::default()
             }],
             samples: 300,
-            interval_ns: 1e7,
+            interval_ns: 4e7,
             ..SampledIdle::default()
         }
     }
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn a_line_has_the_states_and_the_function_that_kept_the_device_waiting_longest() {
         let expected = "GPU 0 for 10.0 s: busy 60%, host-paced and partly idle 10%, idle 30%, of which load_batch 80% ± 1% \
-                        (300 samples, one in 10.0 ms)";
+                        (300 samples, one in 40.0 ms)";
         assert_eq!(idle().line().as_deref(), Some(expected));
     }
 
@@ -258,7 +258,7 @@ mod tests {
             ..idle()
         };
         let line = idle.line().expect("it is long enough");
-        let end = "of which outside of measured functions 17% ± 3% (300 samples, one in 10.0 ms); 7 GPU times have no place \
+        let end = "of which outside of measured functions 17% ± 3% (300 samples, one in 40.0 ms); 7 GPU times have no place \
                    in this; 2.00 s were known too late for this";
         assert!(line.ends_with(end), "{line}");
     }
@@ -266,9 +266,9 @@ mod tests {
     #[test]
     fn a_device_that_was_observed_for_fewer_than_ten_samples_has_no_line() {
         let idle = SampledIdle {
-            busy_ns: 9e7,
+            busy_ns: 3e8,
             host_paced_ns: 0.0,
-            idle_ns: 9e6,
+            idle_ns: 9e7,
             ..idle()
         };
         assert_eq!(idle.line(), None);

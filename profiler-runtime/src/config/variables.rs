@@ -127,7 +127,7 @@ pub const VARIABLES: [Variable; 25] = [
         name: "PROFILER_GPU_IDLE",
         takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
         default: "`1`",
-        meaning: "Finds out which functions keep the GPUs waiting, for the summary: a background thread samples what each thread does 100 times a second once there are GPU times, and each GPU time is placed on the time line by one more call of the driver, on a thread of the profiler. Measured calls do nothing for it.",
+        meaning: "Finds out which functions keep the GPUs waiting, for the summary: a background thread samples what each thread does 25 times a second once there are GPU times, and each GPU time is placed on the time line by one more call of the driver, on a thread of the profiler. Measured calls do nothing for it.",
         names_path: false,
     },
     Variable {

@@ -204,7 +204,7 @@ impl Builder {
     /// ([`Summary::gpu_idle`](crate::Summary::gpu_idle)), unless `PROFILER_GPU_IDLE` is set. It does by default.
     ///
     /// Measured calls do nothing for it. Once there are GPU times, a background thread samples the innermost function of each
-    /// thread 100 times a second, and the profiler's thread that reads GPU times makes one call of the driver more for each.
+    /// thread 25 times a second, and the profiler's thread that reads GPU times makes one call of the driver more for each.
     ///
     /// # Examples
     ///

@@ -158,7 +158,7 @@ fn estimated(threads: &[Thread; 2]) -> (Settled, Vec<u64>) {
     account.begin(0);
     let (mut at, mut rounds) = (0, 0_u32);
     while at < end {
-        at += random.between(5 * MS, 15 * MS);
+        at += random.between(20 * MS, 60 * MS);
         while let Some(pair) = pairs.next_if(|pair| pair.end <= at) {
             account.add(Some(0), pair);
         }
@@ -172,7 +172,7 @@ fn estimated(threads: &[Thread; 2]) -> (Settled, Vec<u64>) {
         });
         account.add_round(at, &samples);
         rounds += 1;
-        if rounds.is_multiple_of(100) {
+        if rounds.is_multiple_of(25) {
             account.settle(at.saturating_sub(10 * SECOND));
         }
     }
@@ -190,7 +190,7 @@ fn charge_of(idle: &SampledIdle, name: u32) -> f64 {
 
 #[test]
 fn the_estimate_is_the_exact_account_within_two_percent_of_the_window() {
-    let threads = program(60);
+    let threads = program(240);
     let (exact, exact_outside) = exact(&threads);
     let (settled, samples) = estimated(&threads);
     let self_time = |name: u32| -> u64 {
