@@ -191,6 +191,10 @@ examples-on-gpu() {
     PROFILER_CUPTI_LIBRARY=$driver/libcuda.so.1 "$programs/examples/kernels_inside" | tee "$scratch/kernels.txt"
     grep -q 'the slowest function is `' "$scratch/kernels.txt"
     grep -Eq '^  (gradient|affine|descend|Memcpy HtoD)' "$scratch/kernels.txt"
+    echo "--- launching_threads, with the simulated CUPTI"
+    PROFILER_CUPTI_LIBRARY=$driver/libcuda.so.1 "$programs/examples/launching_threads" | tee "$scratch/launched.txt"
+    [[ $(grep -Ec '^(infer|test)$' "$scratch/launched.txt") == 4 ]]
+    ! grep -q '(no measured scope)' "$scratch/launched.txt"
     echo "--- what waits is ended"
     if (
         ulimit -c 0
@@ -874,9 +878,9 @@ build-programs() {
 }
 
 # Builds the examples and the soak with optimization, with the runtime itself, whose default features they then have. From
-# then on, `programs` are these.
+# then on, `programs` are these. With debug information: by the names of inlined functions, the simulated driver tells who waits.
 release-programs() {
-    cargo build --locked --release --package profiler-examples --package profiler-examples-integrations --package soak --package profiler-runtime --examples --bins
+    CARGO_PROFILE_RELEASE_DEBUG=limited cargo build --locked --release --package profiler-examples --package profiler-examples-integrations --package soak --package profiler-runtime --examples --bins
     programs=$target/release
 }
 

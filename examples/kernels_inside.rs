@@ -55,13 +55,14 @@ fn train(model: &mut dyn Model, digits: &Digits) -> Outcome<f64> {
 /// Returns the function that the device spent the longest time on: working, or waiting for it.
 fn slowest(kernels: &Kernels) -> Option<&ScopeKernels> {
     let functions = kernels.scopes.iter().filter(|scope| scope.scope.is_some());
-    let time = |scope: &ScopeKernels| scope.busy_ns + scope.idle_ns;
+    let time = |scope: &ScopeKernels| scope.busy_ns + scope.idle_ns.unwrap_or(0.0);
     functions.max_by(|one, other| time(one).total_cmp(&time(other)))
 }
 
 fn explain(function: &ScopeKernels) {
     let name = function.scope.as_deref().unwrap_or_default();
-    let (busy, idle) = (function.busy_ns / 1e3, function.idle_ns / 1e3);
+    let idle_ns = function.idle_ns.unwrap_or(0.0);
+    let (busy, idle) = (function.busy_ns / 1e3, idle_ns / 1e3);
     let why = match function.verdict() {
         Some(Verdict::LaunchBound) => "the device waits for launches: launch less, or a CUDA graph",
         Some(Verdict::GapBound) => "the device waits for something else than launches",

@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{Folder, profiler};
+use support::{Folder, Run, command, profiler};
 
 /// A trace as PyTorch writes it, of two steps: a batch is loaded for 600 µs, and a kernel of 150 µs is launched.
 const TRACE: &str = r#"{"deviceProperties": [{"id": 0, "name": "NVIDIA H100"}], "traceEvents": [
@@ -19,8 +19,13 @@ const TRACE: &str = r#"{"deviceProperties": [{"id": 0, "name": "NVIDIA H100"}], 
 ]}"#;
 
 const EXPLAINED: &str = "\
-GPU 0 (NVIDIA H100): `load_batch` keeps the GPU waiting: it was idle for 71 % of the time between its first work and its last, 80 % of \
+GPU 0 (NVIDIA H100): `load_batch` keeps the GPU waiting: the GPU was idle for 71 % of the time between its first work and its last, 80 % of \
 that inside of it. Without that, the work would be done at most 2.33 × as fast.
+
+busy                                            ▅█████████▁                                               ▁█████████▆
+idle  <<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<         ***~~~~aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa*b'         >>>>
+      a load_batch 34 %  b forward 1 %  * other functions 4 %  ~ outside of measured functions 3 %
+      ' launched, and not begun 0.6 %  < before the first work 37 %  > after the last work 3 %
 
 The window                                        Time  Share
 ─────────────────────────────────────────────────────────────
@@ -47,10 +52,44 @@ the time line: profiler html FILE
 fn the_function_that_kept_a_gpu_waiting_is_named_first() {
     let folder = Folder::new();
     let trace = folder.file("trace.json", TRACE.as_bytes());
-    let run = profiler(&["explain", &trace, "--width", "120"]);
+    let mut explain = command(&["explain", &trace, "--width", "120"]);
+    let run: Run = explain
+        .env("LC_ALL", "C.UTF-8")
+        .output()
+        .expect("it starts")
+        .into();
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     assert_eq!(run.stdout.replace(&trace, "FILE"), EXPLAINED);
     assert!(run.stdout.split_whitespace().count() < 1_500);
+}
+
+#[test]
+fn the_strip_is_as_wide_as_asked_for_and_has_the_characters_of_the_terminal() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.json", TRACE.as_bytes());
+    let strip = |width: &str, locale: &str| -> Vec<String> {
+        let mut explain = command(&["explain", &trace, "--width", width]);
+        let run: Run = explain
+            .env("LC_ALL", locale)
+            .output()
+            .expect("it starts")
+            .into();
+        let lines = run
+            .stdout
+            .lines()
+            .skip_while(|line| !line.starts_with("busy  "));
+        lines
+            .take_while(|line| !line.is_empty())
+            .map(str::to_owned)
+            .collect()
+    };
+    for width in [60, 100, 200] {
+        let lines = strip(&width.to_string(), "C");
+        let widest = lines.iter().map(String::len).max();
+        assert_eq!(widest, Some(width), "{lines:?}");
+        assert!(lines.iter().all(|line| line.is_ascii()), "{lines:?}");
+    }
+    assert!(strip("100", "en_US.UTF-8")[0].contains('█'));
 }
 
 #[test]
@@ -72,6 +111,49 @@ fn the_numbers_in_json_add_up() {
         .map(|charge| charge["idle_ns"].as_i64().expect("a time"))
         .sum();
     assert_eq!(sum, ns("host_ns") + ns("in_call_ns"));
+}
+
+/// A window of profiler-runtime without kernels: `forward` returns before its work ends, `read` waits for its own.
+const PAIRS: &str = r#"{"profiler": {"name": "profiler-runtime"}, "traceEvents": [
+    {"ph": "X", "cat": "cpu_op", "name": "load", "pid": 1, "tid": 1, "ts": 0, "dur": 600, "args": {"External id": 1}},
+    {"ph": "X", "cat": "cpu_op", "name": "forward", "pid": 1, "tid": 1, "ts": 600, "dur": 10, "args": {"External id": 2}},
+    {"ph": "X", "cat": "cpu_op", "name": "read", "pid": 1, "tid": 1, "ts": 700, "dur": 300, "args": {"External id": 3}},
+    {"ph": "X", "cat": "gpu_user_annotation", "name": "forward", "pid": 0, "tid": 7, "ts": 600, "dur": 100, "args": {"External id": 2}},
+    {"ph": "X", "cat": "gpu_user_annotation", "name": "read", "pid": 0, "tid": 7, "ts": 700, "dur": 300, "args": {"External id": 3}}
+]}"#;
+
+const EXPLAINED_PAIRS: &str = "\
+GPU 0: The GPU waits for the host: it was busy for 10 % of the window, host-paced and partly idle for 30 %, and idle for 60 %. It was \
+host-paced longest in `read`. Kernels were not recorded: without them it is not known how much of its host-paced time it was idle.
+
+The window                 Time  Share
+──────────────────────────────────────
+busy                     100 µs   10 %
+host-paced, partly idle  300 µs   30 %
+idle                     600 µs   60 %
+
+GPU times by function: profiler report FILE; kernels: record with PROFILER_KERNELS=1
+the time line: profiler html FILE
+";
+
+#[test]
+fn without_kernels_the_three_states_of_a_gpu_are_told_apart() {
+    let folder = Folder::new();
+    let trace = folder.file("pairs.json", PAIRS.as_bytes());
+    let run = profiler(&["explain", &trace, "--width", "120"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert_eq!(run.stdout.replace(&trace, "FILE"), EXPLAINED_PAIRS);
+    let run = profiler(&["explain", &trace, "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&run.stdout).expect("valid JSON");
+    let device = &json["devices"][0];
+    assert_eq!(
+        (
+            &device["busy_ns"],
+            &device["host_paced_ns"],
+            &device["idle_ns"]
+        ),
+        (&100_000.into(), &300_000.into(), &600_000.into())
+    );
 }
 
 #[test]

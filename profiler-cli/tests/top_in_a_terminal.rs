@@ -29,8 +29,12 @@ struct Terminal {
 
 impl Terminal {
     fn open(folder: &Folder) -> Self {
+        Self::open_path(folder, &folder.path(FILE))
+    }
+
+    fn open_path(folder: &Folder, file: &str) -> Self {
         let program = env!("CARGO_BIN_EXE_profiler");
-        let (file, pid) = (folder.path(FILE), folder.path("pid"));
+        let pid = folder.path("pid");
         let shell =
             format!("stty rows 24 cols 100; echo $$ > '{pid}'; exec '{program}' top '{file}'");
         let mut child = Command::new("script")
@@ -96,18 +100,72 @@ impl Drop for Terminal {
 }
 
 fn write(folder: &Folder) {
+    write_rank(folder, FILE, None);
+}
+
+fn write_rank(folder: &Folder, file: &str, rank: Option<u64>) {
+    let of_rank = rank.map_or_else(String::new, |rank| format!("_of_rank{rank}"));
     let row = Row {
-        name: "model::forward".to_owned(),
+        name: format!("model::forward{of_rank}"),
         calls: 7,
         ..Row::default()
     };
-    let summary = Summary {
+    let mut summary = Summary {
         wall_ns: 2e9,
         interval_ns: Some(1e9),
         rows: vec![row],
         ..Summary::default()
     };
-    folder.file(FILE, summary.to_json().as_bytes());
+    summary.environment.rank = rank;
+    summary.environment.program = rank.map_or_else(String::new, |_| "train".to_owned());
+    folder.file(file, summary.to_json().as_bytes());
+}
+
+#[test]
+fn a_folder_shows_its_ranks_and_enter_opens_one() {
+    let folder = Folder::new();
+    for rank in [0, 1] {
+        write_rank(&folder, &format!("live_rank{rank}.json"), Some(rank));
+    }
+    let path = folder.path("");
+    let mut terminal = Terminal::open_path(&folder, &path);
+    terminal.wait_for("steps/s");
+    // A rank that starts later is found.
+    write_rank(&folder, "live_rank2.json", Some(2));
+    terminal.wait_for("model::forward_of_rank2");
+    terminal.press("\u{1b}[F");
+    terminal.press("\r");
+    terminal.wait_for("live_rank2.json");
+    terminal.press("\r");
+    terminal.wait_for("callers");
+    terminal.press("q");
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
+fn a_pipe_gets_one_plain_screen() {
+    let folder = Folder::new();
+    let missing = support::profiler(&["top", &folder.path(FILE)]);
+    assert_eq!(missing.code, 2);
+    assert!(missing.stderr.contains("does not exist yet"), "{missing:?}");
+    write(&folder);
+    let run = support::profiler(&["top", &folder.path(FILE)]);
+    assert_eq!((run.code, &*run.stderr), (0, ""));
+    assert!(!run.stdout.contains('\u{1b}'), "{run:?}");
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert_eq!(lines[0], folder.path(FILE));
+    assert!(lines[3].starts_with("name "), "{run:?}");
+    assert!(lines[4].starts_with("model::forward "), "{run:?}");
+    assert_eq!(lines.len(), 5);
+    // Both files of a folder are a line.
+    write_rank(&folder, "live_rank3.json", Some(3));
+    let run = support::profiler(&["top", &folder.path("")]);
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert!(lines[3].starts_with("rank "), "{run:?}");
+    assert!(
+        lines[4].starts_with("3 ") && lines[5].starts_with("live.json "),
+        "{run:?}"
+    );
 }
 
 #[test]

@@ -147,6 +147,7 @@ mod tracing_layer;
 
 pub use config::{Action, Schedule};
 pub use config::{Backend, SummaryTarget};
+pub use local::HandleId;
 pub use log::TensorBoardLogger;
 #[cfg(feature = "tensorboard-rs")]
 pub use log::TensorBoardRsLogger;

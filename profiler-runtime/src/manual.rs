@@ -1,4 +1,4 @@
-//! The guide, and the pages on the command line, comparing runs, migration, environment variables and accuracy.
+//! The guide, and the pages on the command line, comparing runs, migration, tutorials, environment variables and accuracy.
 //!
 //! This module exists only in the documentation. Its pages are files of the folder `docs`, which the package contains.
 
@@ -58,3 +58,6 @@ pub mod accuracy {}
 
 #[doc = include_str!("../docs/migration.md")]
 pub mod migration {}
+
+#[doc = include_str!("../docs/tutorials.md")]
+pub mod tutorials {}

@@ -19,16 +19,18 @@ pub use profiler_report::ExportError;
 pub use profiler_report::LaunchCategory;
 #[doc(inline)]
 pub use profiler_report::{
-    CallEdge, CallEdges, CallFunction, CallLabels, CallNode, CallTree, CallTreeOptions, Color,
-    CopyUse, Counter, Device, DeviceIdle, DeviceProperties, DeviceSegment, DeviceState, DropReason,
-    EdgeTimes, Energy, Environment, FillUse, GpuDevice, GpuIdle, GpuQuantity, GpuRanges,
-    GpuReadings, GpuSample, GpuWork, GpuWorkKind, GroupBy, HeldBack, HiddenCalls, Histogram,
-    HistogramBucket, HistoryPoint, IdleCharge, KernelGap, KernelLaunch, KernelRow, KernelRowKind,
-    KernelUse, Kernels, KeyAverages, Launch, MemoryCopy, MemoryFill, MemoryKind, MemoryStats,
+    BusyTime, CallEdge, CallEdges, CallFunction, CallLabels, CallNode, CallTree, CallTreeOptions,
+    Color, CopyUse, Counter, Device, DeviceFunction, DeviceIdle, DevicePairs, DeviceProperties,
+    DeviceSegment, DeviceState, Drained, DropReason, EdgeTimes, Energy, Environment, FillUse,
+    GpuDevice, GpuIdle, GpuPairs, GpuQuantity, GpuRanges, GpuReadings, GpuSample, GpuUse, GpuWork,
+    GpuWorkKind, GroupBy, HeldBack, HiddenCalls, Histogram, HistogramBucket, HistoryPoint,
+    IdleCharge, IdleStrip, KernelGap, KernelLaunch, KernelRow, KernelRowKind, KernelUse, Kernels,
+    KeyAverages, Launch, LongestWork, Meanwhile, MemoryCopy, MemoryFill, MemoryKind, MemoryStats,
     MemoryUse, MinMax, OwnCost, ProcessGroup, Replay, Restriction, RestrictionError, Row, RowLimit,
     SampledCharge, SampledGpu, SampledIdle, ScopeKernels, Slice, SliceDetails, SliceEnding,
-    SliceKind, SliceName, SortKey, SortKeyError, SpanLoss, Step, Summary, TableOptions,
-    ThrottleReasons, TimeSource, Timeline, Times, Track, TrackKind, Verdict, Wait, WaitKind,
+    SliceKind, SliceName, SortKey, SortKeyError, SpanLoss, Step, StripColumn, StripPart, Summary,
+    TableOptions, ThrottleReasons, TimeSource, Timeline, Times, Track, TrackKind, Verdict, Wait,
+    WaitKind, WaitsOfNamed,
 };
 #[cfg(feature = "export")]
 #[doc(inline)]

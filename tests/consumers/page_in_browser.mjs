@@ -4,7 +4,7 @@
 //     CHROMIUM=PROGRAM NODE_MODULES=FOLDER node page_in_browser.mjs FOLDER
 //
 // FOLDER has `cpu.html` and `gpu.html` (quickstart), `window.html` (a window of quickstart on a GPU), and `names.html`,
-// `scopes.html` and `hostile.html` of the tests. No request leaves this machine, and a page makes none at all.
+// `scopes.html`, `kernels.html` and `hostile.html` of the tests. No request leaves this machine, and a page makes none at all.
 
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
@@ -119,14 +119,14 @@ async function tableWithoutScript(browser) {
 async function sorting(browser) {
   const page = await open(browser, 'names');
   await clickHeader(page, 'Calls');
-  check('sort', 'calls fall', isFalling((await column(page, 1)).map(number)));
+  check('sort', 'calls fall', isFalling((await column(page, 2)).map(number)));
   await clickHeader(page, 'Calls');
-  check('sort', 'calls rise at the second click', isFalling((await column(page, 1)).map(number).reverse()));
+  check('sort', 'calls rise at the second click', isFalling((await column(page, 2)).map(number).reverse()));
   check('sort', 'the header says so', await page.$eval('th[aria-sort]', (th) => th.getAttribute('aria-sort')), 'ascending');
   await clickHeader(page, 'p95', 0);
-  check('sort', 'percentiles of the CPU fall', isFalling((await column(page, 7)).map(number)));
+  check('sort', 'percentiles of the CPU fall', isFalling((await column(page, 8)).map(number)));
   await clickHeader(page, 'Mean', 1);
-  const cuda = (await column(page, 12)).filter((text) => text !== '').map(number);
+  const cuda = (await column(page, 13)).filter((text) => text !== '').map(number);
   check('sort', 'means of CUDA fall', cuda.length > 100 && isFalling(cuda));
   await clickHeader(page, 'Function');
   const sorted = await names(page);
@@ -135,6 +135,37 @@ async function sorting(browser) {
   await page.$eval('#functions .more button', (button) => button.click());
   check('sort', 'all rows are shown when asked for', (await names(page)).length, 1000);
   await page.close();
+}
+
+/** Where there is no room, percentiles go first, and the column by which rows are sorted stays. */
+async function columns(browser) {
+  const shown = (page) => page.$$eval('#functions thead tr > th:not([scope=colgroup])', (headers) => (
+    headers.filter((header) => !header.hidden).map((header) => header.textContent)));
+  const fits = (page) => page.$eval('#functions .scroll', (box) => box.scrollWidth <= box.clientWidth);
+  const wide = await open(browser, 'names', { width: 2560 });
+  const all = await shown(wide);
+  check('columns', 'what limits a row is the second column', all.slice(0, 3), ['Function', 'Limited by', 'Calls']);
+  check('columns', 'all are shown where there is room', all.length, 17);
+  await wide.close();
+  for (const width of [360, 800, 1280]) {
+    const page = await open(browser, 'names', { width });
+    const some = await shown(page);
+    const isPercentile = (title) => /^p\d\d$/.test(title);
+    const others = all.filter((title) => !isPercentile(title)).length;
+    check('columns', `percentiles go first at ${width} px`, some.length < all.length
+      && (!some.some(isPercentile) || some.filter((title) => !isPercentile(title)).length === others));
+    check('columns', `the table is not wider than ${width} px`, await fits(page));
+    check('columns', `the column of the order is visible at ${width} px`,
+      await page.$eval('#functions th[aria-sort]', (header) => header.getBoundingClientRect().width > 20
+        && header.getBoundingClientRect().right <= innerWidth));
+    await page.evaluate(() => [...document.querySelectorAll('#functions .bar button')].at(0).click());
+    check('columns', `all are shown at ${width} px when asked for`, (await shown(page)).length, all.length);
+    await clickHeader(page, 'p95', 1);
+    await page.evaluate(() => [...document.querySelectorAll('#functions .bar button')].at(0).click());
+    const sorted = await page.$eval('#functions th[aria-sort]', (header) => !header.hidden && header.textContent);
+    check('columns', `the column of another order is visible at ${width} px`, [sorted, await fits(page)], ['p95', true]);
+    await page.close();
+  }
 }
 
 async function searching(browser) {
@@ -197,6 +228,18 @@ async function rows(browser) {
   const callers = await window.$$eval('.detail', (all) => all.map((detail) => detail.textContent));
   check('row', 'which names its caller', callers.some((text) => /Called by.*epoch/.test(text)));
   await window.close();
+
+  const kernels = await open(browser, 'kernels');
+  const forward = (await names(kernels)).indexOf('app::forward');
+  await kernels.$$eval('#functions .open', (buttons, forward) => buttons[forward].click(), forward);
+  const work = await kernels.$$eval('.detail .work tbody tr', (rows) => rows.map((row) => (
+    [...row.cells].map((cell) => cell.textContent))));
+  check('row', 'its kernels are listed', work, [['Kernel', '100', '200 µs', '2.00 µs']]);
+  await tab(kernels, 'tree');
+  await type(kernels, '#tree input[type=search]', 'cutlass');
+  check('icicle', 'kernels are below their functions', await kernels.$eval('#tree .status', (status) => status.textContent),
+    '1 path, 50 % of the time');
+  await kernels.close();
 }
 
 const data = (page, selector) => page.$eval(selector, (canvas) => ({ ...canvas.dataset }));
@@ -302,6 +345,121 @@ async function timeLine(browser) {
   await page.close();
 }
 
+/** Ranges with their sums, what a selection shows, levels, and the ways between slices and rows. */
+async function timeLineOfKernels(browser) {
+  const page = await open(browser, 'kernels');
+  await tab(page, 'time');
+  const canvas = '#time canvas';
+  const text = (selector) => page.$eval(selector, (element) => element.textContent);
+  check('range', 'there is none at first', await text('.range'), '');
+  await page.focus(canvas);
+  await page.keyboard.press('r');
+  check('range', 'R shows the sums of all that is in view', await text('.range p'),
+    'Range of 1.20 ms, from 0 ns. GPU 0: busy for 300 µs (25 %), idle for 700 µs (58 %), not recorded for 200 µs (17 %).');
+  const lists = await page.$$eval('.range table', (tables) => tables.map((table) => (
+    [...table.querySelectorAll('tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent).join(' ')))));
+  check('range', 'functions by their own time', lists[0].slice(0, 3),
+    ['app::backward 400 µs 33 %', 'app::forward 300 µs 25 %', 'app::step 200 µs 17 %']);
+  check('range', 'kernels and copies', lists[1],
+    ['void cutlass::Kernel<float, 128>(float const*, float*) 200 µs 17 %', 'Memcpy HtoD 100 µs 8.3 %']);
+  const box = await (await page.$(canvas)).boundingBox();
+  const y = box.y + 60;
+  await page.keyboard.down('Shift');
+  await page.mouse.move(box.x + 300, y);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 500, y, { steps: 4 });
+  await page.mouse.up();
+  await page.keyboard.up('Shift');
+  await drawn(page);
+  check('range', 'Shift and dragging selects one, and does not move', [
+    Number(/^Range of (\d+) µs/.exec(await text('.range p'))?.[1]) < 400, (await data(page, canvas)).from], [true, '0']);
+  await page.keyboard.press('Escape');
+  check('range', 'Escape removes it', await text('.range'), '');
+
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('ArrowDown');
+  await drawn(page);
+  check('time line', 'arrows lead from a selected function to its work', (await data(page, canvas)).arrows, '2');
+  await page.keyboard.press('l');
+  check('time line', 'a stream has no pointer in its label, and its whole name in words', /on stream 7 \(0x/.test(await text('#time-about')));
+  const labels = await page.evaluate(() => {
+    // What the canvas writes.
+    const written = [];
+    const write = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function fillText(text, ...place) {
+      written.push(text);
+      write.call(this, text, ...place);
+    };
+    const box = document.querySelector('#time .tracks');
+    box.scrollTop = box.scrollHeight;
+    return new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(() => done(written))); });
+  });
+  check('time line', 'kernels are below the scopes of their stream', labels.filter((text) => /^(stream|kernels and)/.test(text)),
+    ['stream 7: scopes', 'kernels and copies']);
+  check('time line', 'no label has a pointer', labels.filter((text) => /0x/.test(text)), []);
+  check('time line', 'what was not recorded is said', labels.includes('kernels not recorded'));
+
+  check('time line', 'more than forty levels are said', await text('#time .with-tip + .note'),
+    'Not drawn: 1\u202f060 slices inside 40 or more others. Show 1\u202f000 levels');
+  const height = () => page.$eval('#time .space', (space) => space.clientHeight);
+  const before = await height();
+  await page.$eval('#time .with-tip + .note button', (button) => button.click());
+  check('time line', 'a thousand levels scroll', (await height()) - before, 960 * 19);
+
+  await page.$eval('#time .tracks', (box) => { box.scrollTop = 0; });
+  await page.mouse.move(box.x + 160, box.y + 56);
+  await drawn(page);
+  check('time line', 'the pointer shows what it is at', /^app::step 9\.00 µs$/.test(await text('#time .tip')));
+  await page.mouse.move(box.x + 20, box.y + 56);
+  check('time line', 'and nothing where there is none', await page.$eval('#time .tip', (tip) => tip.hidden));
+
+  await page.focus(canvas);
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('l');
+  await page.$eval('#time .to-row button', (button) => button.click());
+  const opened = await page.evaluate(() => document.activeElement.closest('tr')?.querySelector('bdi')?.textContent);
+  check('time line', 'work without a row leads to the row of its launch', opened, 'app::forward');
+  await page.$eval('.detail .to-time', (button) => button.click());
+  check('time line', 'and the row leads back', [
+    await page.evaluate(() => location.hash), (await text('#time-about')).startsWith('app::forward 3.00 µs on main')], ['#time', true]);
+  await page.close();
+}
+
+async function deepTree(browser) {
+  const page = await open(browser, 'kernels');
+  await tab(page, 'tree');
+  const canvas = '#tree canvas';
+  const click = (text) => page.$$eval('#tree .bar button', (buttons, text) => (
+    buttons.find((button) => button.textContent === text).click()), text);
+  await click('CPU time');
+  await drawn(page);
+  const height = () => page.$eval(canvas, (canvas) => canvas.clientHeight);
+  check('icicle', 'a thousand levels stay on one screen', (await height()) <= 900 * 0.7);
+  await page.focus(canvas);
+  await page.keyboard.press('ArrowRight');
+  for (let level = 0; level < 1_050; level += 1) await page.keyboard.press('ArrowDown');
+  await drawn(page);
+  const about = () => page.$eval('#icicle-about', (line) => line.textContent);
+  check('icicle', 'the keyboard reaches all of them', (await about()).startsWith('app::level_1050 '));
+  check('icicle', 'and they stay there', (await height()) <= 900 * 0.7);
+  const steps = await page.$$eval('.trail button', (steps) => steps.map((step) => step.textContent));
+  check('icicle', 'the path says what it leaves out', [steps.length, /^… [\d\u202f]+ callers …$/.test(steps[1])], [8, true]);
+  await click('CUDA time');
+  await click('Upside down');
+  await page.keyboard.press('ArrowDown');
+  check('icicle', 'upside down, functions come first', await about(),
+    'void cutlass::Kernel<float, 128>(float const*, float*) 200 µs (50 %) of own time, 100 calls');
+  await page.keyboard.press('ArrowDown');
+  check('icicle', 'and their callers are below', await about(),
+    'app::forward 200 µs (50 %) of own time in void cutlass::Kernel<float, 128>(float const*, float*) on this path, 100 calls');
+  await click('Upside down');
+  await page.keyboard.press('ArrowDown');
+  check('icicle', 'and back', (await about()).startsWith('app::step 400 µs (100 %) with its callees'));
+  await page.close();
+}
+
 async function hostileNames(browser) {
   const page = await open(browser, 'hostile');
   for (const id of ['functions', 'comparison', 'tree', 'time', 'memory', 'run']) await tab(page, id);
@@ -317,6 +475,19 @@ async function hostileNames(browser) {
   await tab(page, 'comparison');
   const ratios = await page.$$eval('#comparison tbody tr', (rows) => rows.map((row) => row.cells[5].textContent));
   check('comparison', 'names of both runs have a ratio', ratios.filter((text) => /^\d/.test(text)).length, 12);
+  const changes = () => page.$$eval('#comparison tbody tr', (rows) => rows.map((row) => [row.cells[10].textContent.trim(), row.cells[10].className]));
+  const sizes = (await changes()).map(([text]) => (text === '' ? 0 : number(text.replace(/^[+−]| [▾▴]$/g, ''))));
+  check('comparison', 'the largest change comes first', sizes.length > 5 && isFalling(sizes));
+  check('comparison', 'and says which direction is good', (await changes()).every(([text, name]) => (
+    name === { '+': 'worse', '−': 'better' }[text[0]] || !/^[+−]/.test(text))));
+  const [without] = await changes();
+  await page.$$eval('#comparison thead button', (buttons) => buttons[10].click());
+  await page.$$eval('#comparison thead button', (buttons) => buttons[10].click());
+  check('comparison', 'script keeps the order and the text', (await changes())[0], without);
+  await page.setViewport({ width: 360, height: 900 });
+  await drawn(page);
+  check('comparison', 'the column of the order is visible in a narrow window', await page.$eval('#comparison th[aria-sort]', (header) => (
+    header.getBoundingClientRect().width > 20 && header.getBoundingClientRect().right <= innerWidth)));
   await page.$$eval('#comparison thead button', (buttons) => buttons[3].click());
   const means = await page.$$eval('#comparison tbody tr', (rows) => rows.map((row) => row.cells[3].textContent));
   check('comparison', 'a column sorts', isFalling(means.filter((text) => text !== '').map(number)));
@@ -325,12 +496,17 @@ async function hostileNames(browser) {
 
 async function accessibility(browser) {
   for (const theme of ['light', 'dark']) {
-    for (const name of ['window', 'hostile', 'cpu']) {
+    for (const name of ['window', 'hostile', 'cpu', 'kernels']) {
       const page = await open(browser, name, { theme, bypass: true });
       await page.evaluate(axe);
       for (const view of await page.$$eval('[role=tab]', (tabs) => tabs.map((tab) => tab.id.slice(4)))) {
         await tab(page, view);
         if (view === 'functions') await page.$$eval('#functions .open', ([first]) => first.click());
+        if (view === 'time') {
+          await page.focus('#time canvas');
+          await page.keyboard.press('r');
+          await page.keyboard.press('ArrowRight');
+        }
         const { violations, passes } = await page.evaluate(() => globalThis.axe.run(document, {
           runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
         }));
@@ -345,7 +521,7 @@ async function accessibility(browser) {
 
 async function widths(browser) {
   for (const width of WIDTHS) {
-    for (const name of ['window', 'hostile', 'names', 'scopes']) {
+    for (const name of ['window', 'hostile', 'names', 'scopes', 'kernels']) {
       const page = await open(browser, name, { width });
       for (const view of await page.$$eval('[role=tab]', (tabs) => tabs.map((tab) => tab.id.slice(4)))) {
         await tab(page, view);
@@ -394,7 +570,7 @@ const browser = await puppeteer.launch({
     '--host-resolver-rules=MAP * ~NOTFOUND'],
 });
 try {
-  for (const part of [tableWithoutScript, sorting, searching, rows, icicle, timeLine, hostileNames, shell, accessibility,
+  for (const part of [tableWithoutScript, sorting, columns, searching, rows, icicle, deepTree, timeLine, timeLineOfKernels, hostileNames, shell, accessibility,
     widths]) {
     await part(browser);
   }

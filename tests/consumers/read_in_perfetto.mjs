@@ -238,6 +238,11 @@ async function checkWindow(checks, traceEvents) {
   checks.equal('the number of arrows to GPU times', arrows, gpu.filter((event) => event.args['External id']).length);
   const steps = slices.filter((event) => event.name.startsWith('ProfilerStep#'));
   checks.equal('the number of steps', await checks.number("select count(*) n from slice where category = 'step'"), steps.length);
+  const idle = slices.filter((event) => event.cat === 'gpu_idle');
+  const reasons = (await ask(checks.page, "select count(*) n, sum(dur) ns from slice where category = 'gpu_idle'"))[0];
+  checks.equal('the number of times in which a GPU was idle', reasons.n, idle.length);
+  const idleNs = idle.reduce((sum, event) => sum + Math.round(event.dur * 1000), 0);
+  checks.equal('the length of all times in which a GPU was idle', reasons.ns ?? 0, idleNs);
   const samples = traceEvents.filter((event) => event.ph === 'C').reduce((sum, event) => sum + Object.keys(event.args).length, 0);
   checks.equal('the number of counted values', await checks.number('select count(*) n from counter'), samples);
   return checks.done(operators.length + gpu.length);

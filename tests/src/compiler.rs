@@ -19,9 +19,10 @@ use tempfile::TempDir;
 const BLESS: &str = "PROFILER_TESTS_BLESS";
 
 /// The libraries that the files use.
-const LIBRARIES: [&str; 5] = [
+const LIBRARIES: [&str; 6] = [
     "async_trait",
     "cudarc",
+    "profiler_examples",
     "profiler_runtime",
     "tokio",
     "tracing",
@@ -128,15 +129,16 @@ impl Compiler {
         });
     }
 
-    /// Compiles a program, as the crate `app`, and returns where it is.
+    /// Compiles a program, and returns where it is. `name` is that of its file, which no two programs share.
     ///
     /// # Errors
     ///
     /// Returns what the compiler says if the program does not compile.
-    pub fn program(&self, name: &str, source: &str) -> Result<PathBuf, String> {
+    pub fn program(&self, name: &str, crate_name: &str, source: &str) -> Result<PathBuf, String> {
         let file = self.outputs.path().join(name).with_extension("rs");
         fs::write(&file, source).map_err(|error| error.to_string())?;
-        let output = self.compile(&file, &["--emit=link", "--crate-name=app"]);
+        let crate_name = format!("--crate-name={crate_name}");
+        let output = self.compile(&file, &["--emit=link", &crate_name]);
         if output.status.success() {
             return Ok(self.output_of(&file));
         }

@@ -31,11 +31,14 @@ mod rank {
     pub(super) const THREAD_TIME: u8 = 38;
     pub(super) const POWER: u8 = 37;
     pub(super) const ENERGY: u8 = 36;
+    pub(super) const IDLE_PERCENT: u8 = 35;
+    pub(super) const GPU_BUSY: u8 = 34;
     pub(super) const MEMORY: u8 = 30;
     pub(super) const CALLS: u8 = 20;
     pub(super) const CPU_SELF: u8 = 10;
     pub(super) const CUDA_SELF: u8 = 9;
     pub(super) const CUDA_TOTAL: u8 = 8;
+    pub(super) const IDLE_CAUSED: u8 = 7;
     pub(super) const CPU_TOTAL: u8 = 0;
 }
 
@@ -216,10 +219,11 @@ impl<'r> Columns<'r> {
             columns.push_time("CUDA time avg", &MEAN, Device::Cuda);
             columns.push_statistics(Device::Cuda, statistics);
             if statistics {
-                columns.push_verdict("% launch", "Verdict");
+                columns.push_verdict("Launch %", "Verdict");
             }
             columns.push_energy();
         }
+        columns.push_gpu_use();
         columns.push_gpu_ranges();
         columns.push_memory(statistics);
         columns.push_calls("# of Calls");
@@ -238,9 +242,12 @@ impl<'r> Columns<'r> {
         Self {
             rows,
             sorted_by,
-            has_groups: rows
-                .iter()
-                .any(|row| row.cuda.is_some() || row.gpu_ranges.is_some() || row.memory.is_some()),
+            has_groups: rows.iter().any(|row| {
+                row.cuda.is_some()
+                    || row.gpu.is_some()
+                    || row.gpu_ranges.is_some()
+                    || row.memory.is_some()
+            }),
             list: Vec::new(),
         }
     }
@@ -273,7 +280,13 @@ impl<'r> Columns<'r> {
     }
 
     fn push_time(&mut self, title: &str, of: &TimeColumn, device: Device) {
-        let value = |row: &Row| device.times(row).map(|times| time((of.value)(times)));
+        // Where no call has a time, only the sums are known.
+        let is_sum = [TOTAL.title, SELF.title].contains(&of.title);
+        let times = |row: &Row| {
+            let times = device.times(row)?;
+            (is_sum || times.calls > 0).then_some(*times)
+        };
+        let value = |row: &Row| times(row).map(|times| time((of.value)(&times)));
         let column = Column::of(self.rows, title, value);
         let index = usize::from(device == Device::Cuda);
         self.push(
@@ -342,6 +355,23 @@ impl<'r> Columns<'r> {
             Some(Key::SelfThreadTimeTotal),
             group,
         );
+    }
+
+    /// Adds what the GPUs did for the rows, and waited for, if kernels were recorded.
+    fn push_gpu_use(&mut self) {
+        if self.rows.iter().all(|row| row.gpu.is_none()) {
+            return;
+        }
+        let group = Some(Device::Cuda.name());
+        let busy = |row: &Row| row.gpu.map(|gpu| time(gpu.busy_ns));
+        let idle = |row: &Row| row.gpu.map(|gpu| time(gpu.idle_caused_ns));
+        let share = |row: &Row| row.gpu.map(|gpu| percent(gpu.idle_caused_percent));
+        let busy = Column::of(self.rows, "GPU busy", busy);
+        let idle = Column::of(self.rows, "Idle caused", idle);
+        let share = Column::of(self.rows, "Idle %", share);
+        self.push(busy, rank::GPU_BUSY, Some(Key::GpuBusy), group);
+        self.push(idle, rank::IDLE_CAUSED, Some(Key::IdleCaused), group);
+        self.push(share, rank::IDLE_PERCENT, None, group);
     }
 
     /// Adds the length of ranges on streams, if there are any.

@@ -8,12 +8,12 @@ use super::walk::NONE;
 /// The most GPU times around a launch that are looked at.
 const MAX_DEPTH: usize = 512;
 
-/// For each slice, returns `true` if it is work inside the GPU time of a scope, on the stream of that. Tables and trees
-/// count the time for the scope, and leave such work out: each nanosecond is counted once. `callers` are the calls that
-/// slices belong to.
-pub(super) fn covered(timeline: &Timeline, callers: &[u32]) -> Vec<bool> {
+/// For each slice that is work inside the GPU time of a scope, on the stream of that, returns the innermost call with such
+/// a time; [`NONE`] for all others. Tables and trees count the time for the scope, and leave such work out: each nanosecond
+/// is counted once. `callers` are the calls that slices belong to.
+pub(super) fn covered(timeline: &Timeline, callers: &[u32]) -> Vec<u32> {
     let slices = &timeline.slices;
-    let mut covered = vec![false; slices.len()];
+    let mut covered = vec![NONE; slices.len()];
     let streams = streams(timeline);
     let stream_of = |track: u32| streams.get(track as usize).copied();
     // The streams of the GPU times of each call.
@@ -48,10 +48,11 @@ pub(super) fn covered(timeline: &Timeline, callers: &[u32]) -> Vec<bool> {
             nearest_of(callers[*call as usize])
         });
         let stream = stream_of(slice.track);
-        covered[index] = calls.by_ref().take(MAX_DEPTH).any(|call| {
-            let streams = measured.get(&call);
+        let around = calls.by_ref().take(MAX_DEPTH).find(|call| {
+            let streams = measured.get(call);
             streams.is_some_and(|streams| streams.iter().any(|other| Some(*other) == stream))
         });
+        covered[index] = around.unwrap_or(NONE);
     }
     covered
 }
@@ -108,7 +109,7 @@ mod tests {
         }
     }
 
-    fn covered_of(timeline: &Timeline) -> Vec<bool> {
+    fn covered_of(timeline: &Timeline) -> Vec<u32> {
         let callers = crate::call_tree::callers(timeline);
         covered(timeline, &callers)
     }
@@ -117,13 +118,13 @@ mod tests {
     fn work_is_in_a_gpu_time_around_its_launch_on_the_same_stream() {
         assert_eq!(
             covered_of(&timeline(SliceKind::GpuScope)),
-            [false, false, false, true, true, false, false]
+            [NONE, NONE, NONE, 0, 0, NONE, NONE]
         );
     }
 
     #[test]
     fn a_range_covers_nothing() {
         let covered = covered_of(&timeline(SliceKind::GpuRange));
-        assert!(covered.iter().all(|covered| !covered));
+        assert!(covered.iter().all(|call| *call == NONE));
     }
 }

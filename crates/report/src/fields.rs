@@ -1,6 +1,7 @@
 //! The values of a row with their keys, as JSON and CSV have them.
 
 use super::energy::Energy;
+use super::gpu_use::GpuUse;
 use super::histogram::Histogram;
 use super::history;
 use super::row::{GpuRanges, MemoryStats, Row};
@@ -24,6 +25,7 @@ pub(super) fn to_json(row: &Row) -> String {
         Field::optional("cpu", row.cpu.map(|times| object(times.fields()))),
         Field::optional("cuda", row.cuda.map(|times| object(times.fields()))),
         Field::optional("gpu_ranges", ranges),
+        Field::optional("gpu", row.gpu.map(|gpu| object(gpu.fields()))),
         Field::optional("memory", row.memory.map(|used| object(memory(&used)))),
         Field::optional("energy", row.energy.map(|energy| object(energy.fields()))),
         Field::optional("cpu_histogram", histogram(row.cpu_histogram.as_ref())),
@@ -56,6 +58,7 @@ fn columns(row: &Row) -> Vec<Field> {
     columns.extend(part("cuda", row.cuda.as_ref(), Times::fields));
     let ranges = row.gpu_ranges.as_ref();
     columns.extend(part("gpu_ranges", ranges, GpuRanges::fields));
+    columns.extend(part("gpu", row.gpu.as_ref(), GpuUse::fields));
     columns.extend(part("memory", row.memory.as_ref(), memory));
     columns.extend(part("energy", row.energy.as_ref(), Energy::fields));
     columns

@@ -58,6 +58,7 @@ mod golden;
 #[cfg(feature = "export")]
 mod gpu_csv;
 mod gpu_sample;
+mod gpu_use;
 mod gpu_work;
 mod group_by;
 mod histogram;
@@ -112,13 +113,18 @@ pub use environment::Environment;
 #[cfg(any(feature = "export", feature = "trace"))]
 pub use error::ExportError;
 pub use gpu_sample::{GpuDevice, GpuQuantity, GpuReadings, GpuSample, ThrottleReasons};
+pub use gpu_use::GpuUse;
 pub use gpu_work::{
     GpuWork, GpuWorkKind, KernelLaunch, MemoryCopy, MemoryFill, MemoryKind, WaitKind,
 };
 pub use group_by::GroupBy;
 pub use histogram::{Histogram, HistogramBucket};
 pub use history::HistoryPoint;
-pub use idle::{DeviceIdle, DeviceSegment, DeviceState, GpuIdle, IdleCharge};
+pub use idle::{
+    BusyTime, DeviceFunction, DeviceIdle, DevicePairs, DeviceSegment, DeviceState, Drained,
+    GpuIdle, GpuPairs, IdleCharge, IdleStrip, LongestWork, Meanwhile, StripColumn, StripPart,
+    WaitsOfNamed,
+};
 pub use kernels::{
     CopyUse, FillUse, KernelRow, KernelRowKind, KernelUse, Kernels, MinMax, ScopeKernels,
 };
@@ -180,6 +186,8 @@ pub mod internal {
     pub use crate::stream_key::{RawStream, StreamKey};
     pub use crate::summary::{Schema, SummaryFormat, busy, write as write_summary};
     pub use crate::text::shorten as shorten_names;
+    #[cfg(feature = "terminal")]
+    pub use crate::text::shorten_in_the_middle as shorten_names_in_the_middle;
     pub use crate::text::terminal::OutputStream;
     pub use crate::text::terminal::width as table_width;
     pub use crate::text::units::{mean_bytes as format_bytes, time as format_time};

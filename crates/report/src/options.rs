@@ -3,7 +3,8 @@
 use std::fmt;
 
 use super::sort::{SortKey, SortKeyError};
-use super::text::table::Table;
+use super::text::style::Style;
+use super::text::table::{MIN_WIDTH, Table};
 use super::text::terminal::{self, OutputStream};
 use super::text::{fill, width};
 
@@ -147,12 +148,24 @@ impl TableOptions {
 
     /// Draws a table with the width and the colours that are set.
     pub(super) fn draw(&self, table: Table) -> String {
-        let has_color = match self.color {
-            Color::Never => false,
-            Color::Always => true,
-            Color::Auto => OutputStream::Stdout.has_color(),
-        };
-        table.draw(self.width.unwrap_or_else(terminal::width), has_color)
+        table.draw(self.columns(), self.style().has_color)
+    }
+
+    /// Returns the width in columns that is set, but not less than a table has.
+    pub(super) fn columns(&self) -> usize {
+        let width = self.width.unwrap_or_else(terminal::width);
+        width.max(MIN_WIDTH)
+    }
+
+    /// Returns the colours that are set.
+    pub(super) fn style(&self) -> Style {
+        Style {
+            has_color: match self.color {
+                Color::Never => false,
+                Color::Always => true,
+                Color::Auto => OutputStream::Stdout.has_color(),
+            },
+        }
     }
 
     /// Appends notes, at most as many as the limit, to the lines below a table.

@@ -1,6 +1,7 @@
 //! One row of a report.
 
 use super::energy::Energy;
+use super::gpu_use::GpuUse;
 use super::histogram::{Histogram, Unsaved};
 use super::history::HistoryPoint;
 use super::text::Field;
@@ -39,6 +40,9 @@ pub struct Row {
     pub cuda: Option<Times>,
     /// The ranges on streams with this name; `None` if there are none.
     pub gpu_ranges: Option<GpuRanges>,
+    /// How long the GPUs were busy with the work of the calls, and how long these kept them waiting. `None` in a summary, where no
+    /// kernels were recorded, in rows of kernels, and if rows are grouped further.
+    pub gpu: Option<GpuUse>,
     /// How many calls took how long on the CPU; `None` without CPU times.
     pub cpu_histogram: Option<Histogram>,
     /// How many calls took how long on the GPU; `None` without GPU times.

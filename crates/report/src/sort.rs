@@ -66,6 +66,10 @@ pub enum SortKey {
     CudaTimeP95,
     /// `cuda_time_p99`: the 99th percentile.
     CudaTimeP99,
+    /// `gpu_busy`: how long the GPUs were busy with the work of the calls.
+    GpuBusy,
+    /// `idle_caused`: how long the calls kept GPUs waiting.
+    IdleCaused,
     /// `cpu_memory_usage`: host bytes allocated less those freed, including children.
     CpuMemoryUsage,
     /// `self_cpu_memory_usage`: host bytes allocated less those freed, without children.
@@ -84,13 +88,15 @@ pub enum SortKey {
 
 impl SortKey {
     /// All keys.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 29] = [
         Self::CpuTimeTotal,
         Self::SelfCpuTimeTotal,
         Self::CpuTime,
         Self::CudaTimeTotal,
         Self::SelfCudaTimeTotal,
         Self::CudaTime,
+        Self::GpuBusy,
+        Self::IdleCaused,
         Self::CpuMemoryUsage,
         Self::SelfCpuMemoryUsage,
         Self::CudaMemoryUsage,
@@ -138,6 +144,8 @@ impl SortKey {
             Self::CudaTimeP50 => "cuda_time_p50",
             Self::CudaTimeP95 => "cuda_time_p95",
             Self::CudaTimeP99 => "cuda_time_p99",
+            Self::GpuBusy => "gpu_busy",
+            Self::IdleCaused => "idle_caused",
             Self::CpuMemoryUsage => "cpu_memory_usage",
             Self::SelfCpuMemoryUsage => "self_cpu_memory_usage",
             Self::CudaMemoryUsage => "cuda_memory_usage",
@@ -173,6 +181,8 @@ impl SortKey {
             Self::CudaTimeP50 => cuda(|times| times.p50_ns),
             Self::CudaTimeP95 => cuda(|times| times.p95_ns),
             Self::CudaTimeP99 => cuda(|times| times.p99_ns),
+            Self::GpuBusy => row.gpu.map(|gpu| gpu.busy_ns),
+            Self::IdleCaused => row.gpu.map(|gpu| gpu.idle_caused_ns),
             Self::CpuMemoryUsage => memory.map(|memory| memory.cpu_net as f64),
             Self::SelfCpuMemoryUsage => memory.map(|memory| memory.self_cpu_net as f64),
             Self::CudaMemoryUsage => memory.and_then(|memory| Some(memory.cuda_net? as f64)),
@@ -251,6 +261,8 @@ fn known_elsewhere(name: &str) -> Option<SortKey> {
         "cuda" | "cuda_total" => SortKey::CudaTimeTotal,
         "self_cuda" => SortKey::SelfCudaTimeTotal,
         "cuda_mean" | "cuda_time_avg" => SortKey::CudaTime,
+        "idle" | "idle_%" => SortKey::IdleCaused,
+        "busy" => SortKey::GpuBusy,
         "energy_(j)" | "joules" => SortKey::Energy,
         _ => return None,
     })

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::gpu_work::GpuWork;
+use crate::gpu_work::{GpuWork, GpuWorkKind};
 use crate::memory::MemoryUse;
 use crate::text::units;
 use profiler_cuda_sys::driver::DeviceProperties;
@@ -73,6 +73,15 @@ pub struct Timeline {
     pub metadata: Vec<(String, String)>,
     #[doc(hidden)]
     pub non_exhaustive: (),
+}
+
+impl Timeline {
+    /// Returns `true` for a kernel, a copy or a fill: a device is busy with it. Files also have waits on streams.
+    pub(crate) fn is_work(&self, slice: &Slice) -> bool {
+        let work = slice.work.and_then(|work| self.work.get(work as usize));
+        let is_wait = work.is_some_and(|work| matches!(work.kind, GpuWorkKind::Synchronization(_)));
+        slice.kind == SliceKind::GpuWork && !is_wait
+    }
 }
 
 #[cfg(any(feature = "export", feature = "trace"))]
@@ -321,8 +330,12 @@ pub struct Launch {
     pub start_ns: i64,
     /// How long it took.
     pub duration_ns: i64,
-    /// The index of the innermost slice around it.
+    /// The index of the slice that it was made for: the innermost one around it, or one that a handle or the launch hook
+    /// named, which may be of another thread.
     pub parent: Option<u32>,
+    /// How long before it began its thread had entered the handle of the parent; 0 if the launch hook named the parent. `None`
+    /// if the parent is the innermost slice.
+    pub since_entered_ns: Option<i64>,
     /// The number that connects it with its work.
     pub correlation: u32,
     /// The index of its slice, if it is also a call that tables count, as in files of PyTorch.
@@ -342,7 +355,8 @@ pub enum SliceKind {
     FuturePoll,
     /// A future from its first poll to its end.
     AsyncCall,
-    /// The GPU time of a scope. It belongs to the call of its parent, which has the same name.
+    /// The GPU time of a scope. It belongs to the call of its parent, which has the same name, unless something else than
+    /// the profiler measured it.
     GpuScope,
     /// A kernel, a copy, or other work of its own name that its parent launched.
     GpuWork,

@@ -9,7 +9,8 @@ use super::text::Field;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default))]
 pub struct Times {
-    /// Calls with such a time, including recursive ones. On the GPU, replays of captured graphs count too. A span of
+    /// Calls with such a time, including recursive ones. With none, there are only sums, of GPU times that something else
+    /// measured, and all times of single calls are 0. On the GPU, replays of captured graphs count too. A span of
     /// `tracing` has one time for each time that it was entered.
     pub calls: u64,
     /// The time of calls including their children, without calls made from a call of the same row: a recursive call

@@ -7,6 +7,7 @@ use profiler_report::TableOptions;
 
 use super::folder::{self, Wanted};
 use super::read;
+use super::report::When;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::input::{Input, Limits};
@@ -17,7 +18,7 @@ use crate::output::Stdout;
 /// An idle time counts for the function that was innermost on the thread that launched the next work, until that call returned.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// Trace of profiler-runtime or of PyTorch's profiler, with kernels; of a folder, the newest.
+    /// Trace of profiler-runtime or of PyTorch's profiler, best with kernels; of a folder, the newest.
     file: PathBuf,
     /// Most functions of a GPU; -1 for all.
     #[arg(
@@ -30,9 +31,12 @@ pub(crate) struct Explain {
     /// Output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Columns of the output.
+    /// Columns of the output [default: COLUMNS, or the width of the terminal].
     #[arg(long, value_name = "COLUMNS")]
     width: Option<usize>,
+    /// When the output has colours.
+    #[arg(long, value_enum, default_value_t = When::Auto)]
+    color: When,
     #[command(flatten)]
     limits: Limits,
 }
@@ -56,26 +60,39 @@ impl Explain {
             )));
         };
         let idle = timeline.gpu_idle();
-        if idle.devices.is_empty() {
+        let pairs = timeline.gpu_pairs();
+        if idle.devices.is_empty() && pairs.devices.is_empty() {
             return Err(Error::Usage(format!(
                 "{path}: the trace has no kernels, copies or fills: record it where CUPTI is found (PROFILER_KERNELS=1), or \
                  with the activity CUDA of PyTorch's profiler"
             )));
         }
+        let has_kernels = !idle.devices.is_empty();
         let mut out = Stdout::new();
         match self.format {
-            Format::Json => out.text(&idle.to_json())?,
+            Format::Json if has_kernels => out.text(&idle.to_json())?,
+            Format::Json => out.text(&pairs.to_json())?,
             Format::Text => {
-                let options = TableOptions::new().row_limit(self.row_limit);
+                let options = TableOptions::new()
+                    .row_limit(self.row_limit)
+                    .color(self.color.color());
                 let options = match self.width {
                     Some(width) => options.width(width),
                     None => options,
                 };
-                out.text(&idle.table(&options))?;
-                out.text("\n")?;
-                out.line(format_args!(
-                    "kernels by function: profiler report --kernels {path}"
-                ))?;
+                if has_kernels {
+                    out.text(&idle.table(&options))?;
+                    out.text("\n")?;
+                    out.line(format_args!(
+                        "kernels by function: profiler report --kernels {path}"
+                    ))?;
+                } else {
+                    out.text(&pairs.table(&options))?;
+                    out.text("\n")?;
+                    out.line(format_args!(
+                        "GPU times by function: profiler report {path}; kernels: record with PROFILER_KERNELS=1"
+                    ))?;
+                }
                 out.line(format_args!("the time line: profiler html {path}"))?;
             }
         }

@@ -78,9 +78,9 @@ pub(super) fn all(
     Ok(all)
 }
 
-/// Returns all summaries and traces of a folder, and says nothing.
-pub(super) fn quietly(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let files = Files::of(folder, Wanted::Any, None)?;
+/// Returns all files of a folder that can be used, and says nothing.
+pub(super) fn quietly(folder: &Path, wanted: Wanted) -> Result<Vec<PathBuf>, Error> {
+    let files = Files::of(folder, wanted, None)?;
     files.account()?;
     Ok(files.fitting)
 }

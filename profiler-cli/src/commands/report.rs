@@ -79,11 +79,21 @@ enum Format {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum When {
+pub(super) enum When {
     /// If standard output is a terminal.
     Auto,
     Always,
     Never,
+}
+
+impl When {
+    pub(super) fn color(self) -> Color {
+        match self {
+            Self::Auto => Color::Auto,
+            Self::Always => Color::Always,
+            Self::Never => Color::Never,
+        }
+    }
 }
 
 fn sort_key(name: &str) -> Result<SortKey, String> {
@@ -230,11 +240,7 @@ impl Report {
             .note_limit(self.note_limit)
             .all_notes_with("`--note-limit -1` shows them")
             .statistics(self.statistics)
-            .color(match self.color {
-                When::Auto => Color::Auto,
-                When::Always => Color::Always,
-                When::Never => Color::Never,
-            });
+            .color(self.color.color());
         match self.width {
             Some(width) => options.width(width),
             None => options,

@@ -71,7 +71,7 @@ pub const VARIABLES: [Variable; 25] = [
         name: "PROFILER_CELL_MEMORY",
         takes: "a size from 4 KiB to 1 TiB: `64M`, `512MiB`, `1G`, or a number of bytes",
         default: "`512MiB`",
-        meaning: "The memory that the statistics of all names on all threads may take: some 650 bytes for each name on each thread that calls it. Beyond it, threads that call a name for the first time share the statistics of the name, which are as exact; each such call takes locks, and each such name 6 KiB more. The summary says so.",
+        meaning: "The memory that the statistics of all names on all threads may take: some 650 bytes for each name on each thread that calls it, and 31 KiB in stock. Beyond it, threads that call a name for the first time share the statistics of the name, which are as exact; each such call takes locks, and each such name 6 KiB more. The summary says so.",
         names_path: false,
     },
     Variable {

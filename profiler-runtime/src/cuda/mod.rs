@@ -79,10 +79,10 @@ pub use profiler_cuda_sys::driver::DeviceProperties;
 pub(crate) use context::measurement::CpuSpan;
 pub(crate) use cupti::{
     Demand, Effect, Flushed, Launch, NO_NAME, Ready, Recording, WorkActivity, WorkLoss, WorkLosses,
-    flushed, label_of_thread, lose_work, recording, take_work, wait_until_ready, want_kernels,
+    flushed, launching_thread, lose_work, recording, take_work, wait_until_ready, want_kernels,
     why_no_kernels,
 };
-pub use cupti::{KernelStatus, kernel_status};
+pub use cupti::{KernelStatus, LaunchCall, kernel_status, set_launch_hook};
 pub(crate) use ffi::discovery::{begin_search, scan_loaded};
 #[cfg(all(test, not(feature = "strip")))]
 pub(crate) use ffi::library::may_be_found;

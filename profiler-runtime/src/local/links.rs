@@ -26,6 +26,7 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use profiler_host::diagnostics;
 use profiler_host::sync::ReentrancyGuard;
@@ -54,11 +55,59 @@ pub(super) struct Link {
 enum LinkKind {
     Owner,
     Entered {
+        /// When, in ticks, while [`NOTES_TIMES`]; else 0.
+        since: u64,
         /// The value of `innermost` that it replaced.
         outer: Innermost,
         /// `true` if it was left while a scope inside was open. It ends with that scope.
         is_left: bool,
     },
+}
+
+/// `true` while entered handles note when they were entered: nobody asks at other times.
+static NOTES_TIMES: AtomicBool = AtomicBool::new(false);
+
+/// Sets whether entered handles note when.
+#[cfg_attr(
+    not(feature = "cuda"),
+    allow(dead_code, reason = "nothing is recorded")
+)]
+pub(crate) fn note_times(notes: bool) {
+    NOTES_TIMES.store(notes, Relaxed);
+}
+
+/// The handle that a thread is directly inside of.
+#[cfg_attr(
+    not(feature = "cuda"),
+    allow(dead_code, reason = "nothing is recorded")
+)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EnteredHandle {
+    /// The id of its [`SharedScope`].
+    pub(crate) id: u64,
+    /// When it was entered, in ticks; 0 if times were not noted then.
+    pub(crate) since: u64,
+}
+
+/// Returns the handle that this thread is directly inside of: no scope was opened there that is still open. It takes no lock
+/// and allocates nothing.
+#[cfg_attr(
+    not(feature = "cuda"),
+    allow(dead_code, reason = "nothing is recorded")
+)]
+pub(crate) fn entered() -> Option<EnteredHandle> {
+    let serial = super::innermost().if_linked()?;
+    with_links(|_, links| {
+        let link = find(links, serial)?;
+        match link.kind {
+            LinkKind::Entered { since, .. } => Some(EnteredHandle {
+                id: link.scope.id,
+                since,
+            }),
+            LinkKind::Owner => None,
+        }
+    })
+    .flatten()
 }
 
 /// The links of a thread, oldest first.
@@ -182,6 +231,7 @@ pub(crate) fn enter(scope: &Arc<SharedScope>) -> u64 {
             serial,
             scope: Arc::clone(scope),
             kind: LinkKind::Entered {
+                since: if NOTES_TIMES.load(Relaxed) { now() } else { 0 },
                 outer,
                 is_left: false,
             },

@@ -55,10 +55,11 @@ pub use block::blocks_made;
 pub(crate) use borrowed::borrowing_threads;
 pub(crate) use innermost::{Innermost, SERIALS};
 pub(crate) use links::{
-    Place, child_closed, child_opened, disown, enter, leave, names_around, place,
-    presume_leaked_inside, resume_poll, suspend_poll,
+    Place, child_closed, child_opened, disown, enter, entered, leave, names_around, note_times,
+    place, presume_leaked_inside, resume_poll, suspend_poll,
 };
 pub(crate) use ranges::{begin_range, end_range, end_ranges_inside, first_range};
+pub use shared_scope::HandleId;
 pub(crate) use shared_scope::SharedScope;
 use slots::CurrentTable;
 pub(crate) use slots::{id_at, slot_index};

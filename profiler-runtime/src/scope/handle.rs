@@ -3,10 +3,12 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Instant;
 
 use profiler_host::sync::ReentrancyGuard;
 
-use crate::local::{self, SharedScope};
+use crate::local::{self, HandleId, SharedScope};
+use crate::session;
 
 /// A handle of an open scope, which makes it the parent of scopes on other threads.
 ///
@@ -19,6 +21,10 @@ use crate::local::{self, SharedScope};
 ///   stacks, callers and callees. A call inside of another call of its name is recursive, across threads too.
 /// - *Self time.* The self time of the handle's scope excludes the time in which such a scope runs, on any number of
 ///   threads. Its total does not change. A scope that outlives its parent counts until the parent ends.
+///
+/// - *Work on devices.* What a thread launches directly inside of an entered handle belongs to the handle's scope, in windows
+///   that have kernels. So a thread that launches for others enters the handle of who asked; see
+///   [`set_launch_hook`](crate::cuda::set_launch_hook) for a thread that cannot.
 ///
 /// Any thread may use a handle, any number of times, also after its scope has ended. Clones are handles of the same
 /// scope. A handle of a future is taken inside its polls; what other threads do between two polls is not the future's
@@ -77,6 +83,14 @@ impl Handle {
         self.0.is_none()
     }
 
+    /// Returns the number of the handle's scope; `None` for a handle of no scope.
+    ///
+    /// A [launch hook](crate::cuda::set_launch_hook) names scopes by their numbers, which are cheaper to pass than handles.
+    #[must_use]
+    pub fn id(&self) -> Option<HandleId> {
+        self.0.as_deref().and_then(HandleId::of)
+    }
+
     /// Makes the handle's scope the parent of scopes that this thread opens until the guard is dropped.
     ///
     /// Scopes that are open already keep their parents. The handles that a thread is inside of, and its open scopes that
@@ -119,6 +133,50 @@ impl Handle {
             serial: self.enter_unguarded(),
             not_send: PhantomData,
         }
+    }
+
+    /// Adds a time of a device to the handle's scope that something else has measured: a framework that times its own kernels,
+    /// or a program with a device that CUDA does not know.
+    ///
+    /// The time may come late, from any thread, also after the scope has ended. It counts as GPU time of the scope's name, in
+    /// the total and in the self time, and as no call: the mean and the extremes of single calls are without it. Times that
+    /// overlap are added up. In a window that has the scope, it is a GPU time called `name`, from `start` to `end`, unless it
+    /// comes after the window was delivered. A window that has kernels itself (`Trace::has_kernels`) leaves it out.
+    ///
+    /// Do not report what the profiler measures anyway: the times of a scope that names a stream. A handle of no scope ignores
+    /// it, and so does one whose `end` is before `start`. It takes a lock for a moment, and some 100 ns.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    ///
+    /// use profiler_runtime::{Handle, scope};
+    ///
+    /// let asker = {
+    ///     let _scope = scope!("infer");
+    ///     Handle::current()
+    /// };
+    /// // Later, the framework says when its kernel ran.
+    /// let end = Instant::now();
+    /// if let Some(start) = end.checked_sub(Duration::from_micros(250)) {
+    ///     asker.report_device_time("softmax", start, end);
+    ///     # if profiler_runtime::is_enabled() {
+    ///     let summary = profiler_runtime::summary();
+    ///     let infer = summary.row("infer").expect("it was called");
+    ///     assert_eq!(infer.cuda.map(|cuda| (cuda.total_ns, cuda.calls)), Some((250_000.0, 0)));
+    ///     # }
+    /// }
+    /// ```
+    pub fn report_device_time(&self, name: &str, start: Instant, end: Instant) {
+        let (Some(scope), Some(time)) = (&self.0, end.checked_duration_since(start)) else {
+            return;
+        };
+        let Some(_reentrancy) = ReentrancyGuard::try_enter() else {
+            return;
+        };
+        scope.report(time.as_nanos() as f64);
+        session::report_device_time(scope.id, name, (start, end));
     }
 
     /// Enters the handle without a guard. Returns the serial for [`local::leave`], or 0 if there is nothing to leave.

@@ -248,6 +248,7 @@ impl OpenScope {
             return 0;
         };
         let covered = shared.coverage.end(end);
+        shared.end(self.id());
         local::with_state(|state| {
             if state.innermost.get() == Innermost::linked(serial) {
                 state.child_ticks.set(state.child_ticks.get() + covered);

@@ -58,15 +58,21 @@ pub(super) fn link(
     Some(())
 }
 
-/// Sets the parents that handles gave. Returns the children of each parent that is in the window.
-fn adopt(scopes: &[ScopeRecord], nodes: &mut [LinkedScope]) -> Option<Grouped> {
-    let mut owners: HashMap<u64, u32> = HashMap::new();
+/// Returns the index of each scope that has handles, by the id that handles name it by. Returns `None` if memory is short.
+pub(super) fn owners(scopes: &[ScopeRecord]) -> Option<HashMap<u64, u32>> {
+    let mut owners = HashMap::new();
     for (index, scope) in (0..).zip(scopes) {
         if let Some(extra) = scope.extra.as_deref().filter(|extra| extra.shared != 0) {
             owners.try_reserve(1).ok()?;
             owners.insert(extra.shared, index);
         }
     }
+    Some(owners)
+}
+
+/// Sets the parents that handles gave. Returns the children of each parent that is in the window.
+fn adopt(scopes: &[ScopeRecord], nodes: &mut [LinkedScope]) -> Option<Grouped> {
+    let owners = owners(scopes)?;
     let mut children = Grouped::default();
     for (index, scope) in (0..).zip(scopes) {
         if let Some(extra) = scope.extra.as_deref().filter(|extra| extra.parent != 0) {

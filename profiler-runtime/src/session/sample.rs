@@ -138,6 +138,7 @@ impl Sample {
             thread: 0,
             span: (origin + start, origin + start + 100),
             scope: if is_in_scope { last } else { NONE },
+            since: None,
             correlation: launch + 1,
         });
         self.work.work.push(WorkRecord {

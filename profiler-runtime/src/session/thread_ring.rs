@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use profiler_host::process::thread;
 use profiler_host::sync::ReentrancyGuard;
@@ -100,10 +99,9 @@ pub(super) fn this_thread() -> Option<Arc<ThreadInfo>> {
 
 impl ThreadInfo {
     fn current() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
         let name = std::thread::current().name().map(str::to_owned);
         Self {
-            id: thread::system_id().unwrap_or_else(|| NEXT.fetch_add(1, Relaxed)),
+            id: thread::system_id().unwrap_or_else(thread::number),
             number: thread::number(),
             name,
         }

@@ -122,6 +122,20 @@ impl WindowBuilder {
         })
     }
 
+    /// Adds a thread that launched for scopes of others, unless it is known: it has a track of its own.
+    fn place_launching(&mut self, number: u64) {
+        if self.threads.iter().any(|thread| thread.number == number) {
+            return;
+        }
+        if let Some(thread) = cuda::launching_thread(number) {
+            self.threads.push(Arc::new(ThreadInfo {
+                id: thread.id.unwrap_or(number),
+                number,
+                name: thread.name,
+            }));
+        }
+    }
+
     /// Drops all records and keeps the counts, because the handlers are behind.
     pub(super) fn drop_records(&mut self) {
         let (scopes, work) = self.clear_records();
@@ -190,12 +204,17 @@ impl WindowBuilder {
                 ..all
             })
             .unwrap_or(spec.options);
+        let scope_threads = self.threads.len();
+        for number in self.work.launching_threads() {
+            self.place_launching(number);
+        }
         let has_cuda = !self.gpu.is_empty() || !self.replays.is_empty() || unread > 0;
         let clock_line = ClockLine::through(spec.first, closing.last);
         let around = Around {
             scopes: &self.scopes,
             nodes: &nodes,
             threads: &self.threads,
+            scope_threads,
             line: clock_line,
         };
         let mut work = self.work.build(&around);
@@ -255,6 +274,8 @@ fn describe(work: &mut WindowWork, spec: &WindowSpec, recording: Option<Recordin
         return;
     };
     work.is_recorded = true;
+    // They would stand beside the kernels that they are the times of.
+    work.reported.clear();
     work.gaps = gaps(spec, recording);
     if let Some(rate) = recording.other_clock {
         work.notes.push(format!(

@@ -12,6 +12,7 @@ use profiler_host::background::Background;
 use profiler_host::sync::ReentrancyGuard;
 
 use super::delivery::Delivery;
+use super::device_times;
 use super::late::LateScopes;
 use super::queue::CompleteWindow;
 use super::record::{ScopeRecord, ThreadInfo};
@@ -123,11 +124,13 @@ impl WindowSorter {
         let gpu = crate::cuda::take_records();
         let flushed = cuda::flushed();
         let work = cuda::take_work();
+        let reported = device_times::take();
         ring::drain(|thread, scope| self.buffer(thread, scope));
         // Read the registry after the rings: the window of every scope taken is registered by now.
         self.windows.update();
         self.sort();
         self.work.sort(work, &mut self.windows);
+        self.work.sort_reported(reported, &mut self.windows);
         if !flushed.is_final() {
             self.work.read(&gpu);
         }

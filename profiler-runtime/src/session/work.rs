@@ -19,6 +19,8 @@ pub(crate) struct WindowWork {
     pub(crate) work: Vec<WorkRecord>,
     /// In the order of their starts.
     pub(crate) launches: Vec<LaunchRecord>,
+    /// Times of devices that the program reported, in the order of their starts.
+    pub(crate) reported: Vec<ReportedTime>,
     /// The names of kernels, demangled, and of calls of CUDA, such as `cuLaunchKernel`.
     pub(crate) names: Vec<Arc<str>>,
     /// The missing work, by reason.
@@ -69,6 +71,17 @@ pub(crate) struct WorkRecord {
     pub(crate) details: GpuWork,
 }
 
+/// A time of a device that something else has measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReportedTime {
+    /// When it began and ended, in nanoseconds since the Unix epoch.
+    pub(crate) span: (i64, i64),
+    /// The index of its name in [`WindowWork::names`].
+    pub(crate) name: u32,
+    /// The index of its scope in [`Trace::scopes`](super::Trace).
+    pub(crate) scope: u32,
+}
+
 /// A call of CUDA that launched work.
 #[derive(Clone, Debug)]
 pub(crate) struct LaunchRecord {
@@ -79,8 +92,10 @@ pub(crate) struct LaunchRecord {
     /// When it began and ended, in nanoseconds since the Unix epoch.
     pub(crate) span: (i64, i64),
     /// The index of the innermost scope around it in [`Trace::scopes`](super::Trace); [`NONE`] if no scope of the window
-    /// was open. For a call inside a poll this is the future.
+    /// was open. For a call inside a poll this is the future. A handle or the launch hook may name one of another thread.
     pub(crate) scope: u32,
+    /// Since when its thread worked for a scope that a handle or the launch hook named, in nanoseconds since the Unix epoch.
+    pub(crate) since: Option<i64>,
     pub(crate) correlation: u32,
 }
 

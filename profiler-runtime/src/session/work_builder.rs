@@ -6,10 +6,12 @@ use std::sync::Arc;
 use profiler_report::GpuWorkKind;
 use profiler_report::internal::{RawStream, StreamKey};
 
+use super::across_threads;
 use super::clock_line::ClockLine;
+use super::device_times::DeviceTime;
 use super::record::{LinkedScope, NONE, RecordKind, ScopeRecord, ThreadInfo};
 use super::window::WindowSpec;
-use super::work::{LaunchRecord, WindowWork, WorkRecord};
+use super::work::{LaunchRecord, ReportedTime, WindowWork, WorkRecord};
 use super::work_elsewhere;
 use super::work_losses::LostWork;
 use crate::cuda::{self, Effect, Launch, NO_NAME, WorkActivity};
@@ -20,6 +22,8 @@ pub(super) struct WorkBuilder {
     launches: Vec<Launch>,
     /// Records, each with the first correlation of its launch; `None` if that is not known.
     activities: Vec<(Option<u32>, WorkActivity)>,
+    /// Times of devices that the program reported, of this window or another one.
+    reported: Vec<DeviceTime>,
     /// The first correlations of launches whose records have not arrived.
     waiting: HashSet<u32>,
     /// The places in `launches` of those that may have no record, by their first correlations.
@@ -42,6 +46,8 @@ pub(super) struct Around<'w> {
     pub(super) scopes: &'w [ScopeRecord],
     pub(super) nodes: &'w [LinkedScope],
     pub(super) threads: &'w [Arc<ThreadInfo>],
+    /// How many of the threads ran scopes: these come first.
+    pub(super) scope_threads: usize,
     pub(super) line: ClockLine,
 }
 
@@ -102,6 +108,17 @@ impl WorkBuilder {
         }
     }
 
+    /// Adds a time that the program reported. It is in the window if its scope is.
+    pub(super) fn add_reported(&mut self, spec: &WindowSpec, time: &DeviceTime) {
+        if self.reported.len() >= spec.capacity {
+            self.lost.over_capacity += 1;
+        } else if self.reported.try_reserve(1).is_err() {
+            self.lost.no_memory += 1;
+        } else {
+            self.reported.push(time.clone());
+        }
+    }
+
     /// Returns `true` if there are launches whose records have not arrived, and surely come.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
@@ -126,13 +143,23 @@ impl WorkBuilder {
         self.seen.1
     }
 
+    /// Returns the threads that launched for scopes which other threads may have, each once.
+    pub(super) fn launching_threads(&self) -> Vec<u64> {
+        let launches = self.launches.iter();
+        let asked = launches.filter(|launch| launch.asker.is_some());
+        let mut threads: Vec<u64> = asked.map(|launch| launch.thread).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        threads
+    }
+
     pub(super) fn set_names(&mut self, names: &[Arc<str>]) {
         self.names = names.to_vec();
     }
 
     /// Returns the number of launches and records.
     pub(super) fn records(&self) -> usize {
-        self.launches.len() + self.activities.len()
+        self.launches.len() + self.activities.len() + self.reported.len()
     }
 
     /// Drops all launches and records, and keeps the counts. Returns how many were dropped.
@@ -152,7 +179,9 @@ impl WorkBuilder {
         lost.incomplete += (self.waiting.len() + self.unsure.len()) as u64;
         self.launches.sort_unstable_by_key(|launch| launch.start);
         let mut names = Names::default();
-        let finder = ScopeFinder::new(around);
+        let has_askers =
+            !self.reported.is_empty() || self.launches.iter().any(|launch| launch.asker.is_some());
+        let finder = ScopeFinder::new(around, has_askers);
         let threads: HashMap<u64, usize> = (around.threads.iter().enumerate())
             .map(|(index, thread)| (thread.number, index))
             .collect();
@@ -169,7 +198,8 @@ impl WorkBuilder {
                         around.line.unix_ns(launch.start),
                         around.line.unix_ns(launch.end),
                     ),
-                    scope: finder.innermost(thread, launch),
+                    scope: finder.scope_of(thread, launch),
+                    since: (launch.asker).map(|asker| around.line.unix_ns(asker.since)),
                     correlation: launch.correlations[0],
                 }
             })
@@ -208,15 +238,27 @@ impl WorkBuilder {
             });
         }
         work.sort_by_key(|work| work.span);
+        let reported = self.reported.iter().filter_map(|time| {
+            let scope = finder.owners.get(&time.shared)?;
+            Some(ReportedTime {
+                span: time.span,
+                name: names.index(&time.name),
+                scope: *scope,
+            })
+        });
+        let mut reported: Vec<ReportedTime> = reported.collect();
+        reported.sort_by_key(|time| time.span);
         let mut built = WindowWork {
             work,
             launches,
+            reported,
             names: names.all,
             lost,
             ..WindowWork::default()
         };
         let thread_of = |launch: u32| Some(self.launches.get(launch as usize)?.thread);
-        let elsewhere = work_elsewhere::note(&built, thread_of, cuda::label_of_thread);
+        let label = |thread| cuda::launching_thread(thread)?.label();
+        let elsewhere = work_elsewhere::note(&built, around.scope_threads, thread_of, label);
         built.notes.extend(elsewhere);
         built
     }
@@ -278,10 +320,12 @@ struct ScopeFinder<'w> {
     nodes: &'w [LinkedScope],
     /// The index of each future by its serial.
     futures: HashMap<u64, u32>,
+    /// The index of each scope that launches of other threads were made for, by the id that these name it by.
+    owners: HashMap<u64, u32>,
 }
 
 impl<'w> ScopeFinder<'w> {
-    fn new(around: &Around<'w>) -> Self {
+    fn new(around: &Around<'w>, has_askers: bool) -> Self {
         let is_future = |scope: &ScopeRecord| matches!(scope.kind, RecordKind::Future { .. });
         let first = around.scopes.partition_point(|scope| !is_future(scope));
         let (scopes, futures) = around.scopes.split_at(first);
@@ -292,6 +336,19 @@ impl<'w> ScopeFinder<'w> {
             futures: (futures.iter().enumerate())
                 .map(|(place, future)| (future.serial, index(place)))
                 .collect(),
+            // Without memory for them, the launches belong to no scope.
+            owners: has_askers
+                .then(|| across_threads::owners(around.scopes))
+                .flatten()
+                .unwrap_or_default(),
+        }
+    }
+
+    /// Returns the index of the scope that a call was made for: the one that it names, or else the innermost one around it.
+    fn scope_of(&self, thread: u32, launch: &Launch) -> u32 {
+        match launch.asker {
+            Some(asker) => self.owners.get(&asker.shared).copied().unwrap_or(NONE),
+            None => self.innermost(thread, launch),
         }
     }
 

@@ -10,10 +10,11 @@ const SHARE: f64 = 0.1;
 /// The most threads that are named.
 const MOST_NAMED: usize = 4;
 
-/// Names the threads without scopes in the window, if they launched more than [`SHARE`] of the device's time. `thread_of`
-/// returns the number of the thread of a launch, `label` how users know a thread, if that was noted.
+/// Names the threads without scopes in the window, if they launched more than [`SHARE`] of the device's time for no scope.
+/// The first `scope_threads` threads of the window ran scopes. `thread_of` returns the number of the thread of a launch, `label` how users know a thread, if that was noted.
 pub(super) fn note(
     work: &WindowWork,
+    scope_threads: usize,
     thread_of: impl Fn(u32) -> Option<u64>,
     label: impl Fn(u64) -> Option<String>,
 ) -> Option<String> {
@@ -26,9 +27,9 @@ pub(super) fn note(
         let length = length.max(0) as f64;
         all += length;
         let launch = work.launch_of(record);
-        if launch.is_some_and(|launch| launch.thread == NONE)
-            && let Some(thread) = thread_of(record.launch)
-        {
+        let is_elsewhere = launch
+            .is_some_and(|launch| launch.scope == NONE && launch.thread as usize >= scope_threads);
+        if is_elsewhere && let Some(thread) = thread_of(record.launch) {
             *of_threads.entry(thread).or_default() += length;
         }
     }
@@ -77,7 +78,7 @@ mod tests {
                 .is_multiple_of(2)
                 .then(|| format!("`thread {thread}`"))
         };
-        note(&trace.work, |launch| Some(launch.into()), label)
+        note(&trace.work, 1, |launch| Some(launch.into()), label)
     }
 
     #[test]

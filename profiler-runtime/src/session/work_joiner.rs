@@ -12,6 +12,7 @@ use profiler_host::diagnostics;
 use profiler_report::GpuWorkKind;
 
 use super::clock_line::ClockLine;
+use super::device_times::DeviceTime;
 use super::window::WindowSpec;
 use super::window_builder::WindowBuilder;
 use super::windows::{FilledWindow, Windows};
@@ -128,6 +129,27 @@ impl WorkJoiner {
             } else {
                 cuda::lose_work(WorkLoss::QueueFull, 1);
             }
+        }
+    }
+
+    /// Adds times that the program reported to all windows that may have their scopes, and the number of those that were too
+    /// many to what is lost.
+    pub(super) fn sort_reported(
+        &mut self,
+        (times, dropped): (Vec<DeviceTime>, u64),
+        windows: &mut Windows,
+    ) {
+        for time in &times {
+            for window in windows.all_mut() {
+                let (spec, builder) = window.parts();
+                if spec.options.cuda {
+                    builder.work.add_reported(spec, time);
+                }
+            }
+            self.count_late(|delivered| delivered.open.contains(&time.span.0));
+        }
+        if dropped > 0 {
+            cuda::lose_work(WorkLoss::QueueFull, dropped);
         }
     }
 

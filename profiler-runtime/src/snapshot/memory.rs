@@ -6,6 +6,8 @@
 
 use std::hint::black_box;
 
+use profiler_host::sync::ReentrancyGuard;
+
 use crate::local::callers;
 use crate::name;
 
@@ -21,15 +23,21 @@ const NODE: usize = 1 << 10;
 pub(super) fn missing() -> Option<String> {
     let (names, nodes) = (name::count(), callers::nodes());
     let bytes = FIXED + names * ROW + nodes * NODE;
+    is_refused(bytes).then(|| {
+        format!(
+            "no rows: the system refused the {} KiB of memory that a summary of {names} names takes; what was measured is \
+             kept, samples of GPUs too: call `summary` again when memory is free",
+            bytes >> 10
+        )
+    })
+}
+
+/// Asks the system for memory and gives it back, which is no memory of the program.
+fn is_refused(bytes: usize) -> bool {
+    let _reentrancy = ReentrancyGuard::try_enter();
     let mut memory = Vec::<u8>::new();
     let is_refused = memory.try_reserve_exact(bytes).is_err();
     // Otherwise the compiler leaves out an allocation that nobody uses.
     black_box(&memory);
-    is_refused.then(|| {
-        format!(
-            "no rows: the system refused the {} KiB of memory that a summary of {names} names takes; what was measured is \
-             kept, call `summary` again when memory is free",
-            bytes >> 10
-        )
-    })
+    is_refused
 }

@@ -39,18 +39,47 @@ pub(crate) use history::sample;
 /// Measured threads continue while the snapshot is taken: a call that ends at that time may be counted in one column
 /// and not yet in another. Calls that ended earlier on the same thread, or on threads that were joined, are complete.
 ///
-/// If the system refuses the memory that a row for each name takes, the summary has no rows, and a note says why.
+/// If the system refuses the memory that a row for each name takes, the summary has no rows, and a note says why. What does not
+/// depend on the rows is in it all the same.
 pub fn summary() -> Summary {
     match memory::missing() {
         None => complete(),
         Some(note) => Summary {
-            environment: environment::of_process(),
-            cuda: cuda::health(),
-            unmeasured: losses::unmeasured(),
-            refused: losses::refused(),
             notes: vec![note],
-            ..Summary::default()
+            ..of_process(None)
         },
+    }
+}
+
+/// Returns what a summary says of the whole process, without rows. The entries that found a full ring are counted in rows:
+/// without these, they are not known and not shown.
+fn of_process(ring_full: Option<u64>) -> Summary {
+    let dropped = DropReason::ALL
+        .into_iter()
+        .filter_map(|reason| {
+            let in_rows = if reason == DropReason::RingFull {
+                ring_full?
+            } else {
+                0
+            };
+            Some((reason, losses::dropped(reason) + in_rows))
+        })
+        .filter(|(_, entries)| *entries > 0)
+        .collect();
+    Summary {
+        schema: Schema,
+        environment: environment::of_process(),
+        cuda: cuda::health(),
+        wall_ns: clock().nanoseconds(clock().since_origin() as f64),
+        percentile_error: profiler_report::internal::RELATIVE_ERROR,
+        delivered: collect::taken(),
+        dropped,
+        unsaved: collect::unsaved(),
+        unmeasured: losses::unmeasured(),
+        refused: losses::refused(),
+        lost_spans: losses::lost_spans(),
+        notices: diagnostics::notices(),
+        ..Summary::default()
     }
 }
 
@@ -70,49 +99,23 @@ fn complete() -> Summary {
         name::by_id(id).map(|name| &*name.text)
     });
     sort_rows(&mut rows, SortKey::CpuTimeTotal);
-    let wall_ns = clock().nanoseconds(clock().since_origin() as f64);
     let ring_full: u64 = rows
         .iter()
         .map(|row| row.dropped_entries)
         .fold(0, u64::saturating_add);
-    let dropped = DropReason::ALL
-        .into_iter()
-        .map(|reason| {
-            let in_rows = if reason == DropReason::RingFull {
-                ring_full
-            } else {
-                0
-            };
-            (reason, losses::dropped(reason) + in_rows)
-        })
-        .filter(|(_, entries)| *entries > 0)
-        .collect();
     notes.extend(notes_of(&samples, !rows.is_empty()));
+    let process = of_process(Some(ring_full));
     Summary {
-        schema: Schema,
-        environment: environment::of_process(),
-        cuda: cuda::health(),
         gpus: SampledGpu::all(&samples),
         gpu_idle: cuda::gpu_idle(self_times(&rows)),
-        own_cost: own_cost::of(&rows, wall_ns),
+        own_cost: own_cost::of(&rows, process.wall_ns),
         nothing_measured: rows.is_empty().then(why_nothing),
         rows,
         self_cpu_time_total_ns: self_cpu,
         self_cuda_time_total_ns: self_cuda,
-        wall_ns,
-        interval_ns: None,
-        is_last: false,
-        percentile_error: profiler_report::internal::RELATIVE_ERROR,
-        delivered: collect::taken(),
-        dropped,
-        unsaved: collect::unsaved(),
-        unmeasured: losses::unmeasured(),
-        refused: losses::refused(),
-        lost_spans: losses::lost_spans(),
-        notices: diagnostics::notices(),
         call_tree: call_tree::of_statistics().map(Arc::new),
         notes,
-        non_exhaustive: (),
+        ..process
     }
 }
 

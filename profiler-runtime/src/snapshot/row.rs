@@ -47,7 +47,7 @@ pub(super) fn of(name: &'static Name) -> Option<Row> {
     }
     if let Some(totals) = name.cuda.read() {
         row.without_cuda += totals.without;
-        if totals.calls > 0 {
+        if totals.has_times() {
             set_cuda(&mut row, &totals);
         }
     }
@@ -75,26 +75,32 @@ fn cpu(totals: &Totals, percentiles: [f64; 3]) -> Times {
 }
 
 fn set_cuda(row: &mut Row, totals: &GpuTimes) {
+    // Without calls, there are only times that something else measured: their sums are all that is known.
+    let (min, max) = if totals.calls > 0 {
+        (totals.min, totals.max)
+    } else {
+        (0.0, 0.0)
+    };
     let percentiles = totals.buckets.quantiles([0.5, 0.95, 0.99]);
     // The middle of a bucket may lie outside the observed range.
-    let [p50_ns, p95_ns, p99_ns] = percentiles
-        .unwrap_or_default()
-        .map(|ns| ns.clamp(totals.min, totals.max));
+    let [p50_ns, p95_ns, p99_ns] = percentiles.unwrap_or_default().map(|ns| ns.clamp(min, max));
     row.cuda = Some(Times {
         calls: totals.calls,
         total_ns: totals.total,
         self_ns: totals.own,
         mean_ns: totals.mean(),
         std_ns: totals.deviation(),
-        min_ns: totals.min,
-        max_ns: totals.max,
+        min_ns: min,
+        max_ns: max,
         p50_ns,
         p95_ns,
         p99_ns,
         ..Times::default()
     });
-    row.cuda_histogram = Some(Histogram::of(&totals.buckets, totals.max, |ns| ns));
-    row.launch_bound = Some(totals.launch_bound as f64 / totals.calls as f64);
+    if totals.calls > 0 {
+        row.cuda_histogram = Some(Histogram::of(&totals.buckets, totals.max, |ns| ns));
+        row.launch_bound = Some(totals.launch_bound as f64 / totals.calls as f64);
+    }
     row.other_streams_ns = Some(totals.other_streams);
     row.streams = totals
         .stream_keys

@@ -24,6 +24,7 @@ use super::chunk::{Chunk, Chunks};
 use super::octaves::{MAX_WINDOW, OCTAVES, OctaveCounts, Octaves, SUBBUCKETS};
 use super::rare::RareBuckets;
 use super::single_writer::SingleWriterU64;
+use super::stock;
 use super::window::{self, Window};
 
 /// The octaves of the window that is part of the cell: a sixteenfold range of times.
@@ -77,7 +78,7 @@ impl CellBuckets {
         let len = octaves.len * SUBBUCKETS;
         // SAFETY: `heap` is null or a window, which is never freed.
         let heap = unsafe { self.heap.load(Acquire).as_ref() };
-        let buckets: &[Bucket] = heap.map_or(&self.inline, |heap| heap);
+        let buckets: &[Bucket] = heap.map_or(&self.inline, Window::buckets);
         // All octaves are in the memory: both are changed with the lock of the name held, in an order in which this also
         // holds for a child that is forked meanwhile. The caller holds the lock too, or is the owner, which alone changes
         // them.
@@ -147,7 +148,7 @@ impl CellBuckets {
         let old = self.octaves();
         let mut heap = None;
         if wanted.len > INLINE_OCTAVES && self.heap.load(Acquire).is_null() {
-            heap = may_widen.then(window::take).flatten();
+            heap = may_widen.then(stock::take).flatten();
             if heap.is_none() {
                 wanted = Octaves::with_most_short_calls(&counts, old.len);
             }

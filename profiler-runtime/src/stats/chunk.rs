@@ -1,12 +1,10 @@
-//! Chunks: the buckets of one octave, as members of a linked list, and the pool that they come from.
+//! Chunks: the buckets of one octave, as members of a linked list.
 //!
-//! A cell takes a chunk when a time is in an octave that it has not seen before. That can happen at any time, for example
-//! when the thread is preempted for longer than ever before. So that an allocator is rarely called then, the pool is filled
-//! when a cell is made, which takes memory anyway, and grows by many chunks at once. Chunks are never freed.
+//! A cell takes a chunk from a [stock](super::stock) when a time is in an octave that it has not seen before. That can happen at
+//! any time, for example when the thread is preempted for longer than ever before. Chunks are never freed.
 
-use std::alloc::{Layout, alloc_zeroed};
 use std::iter;
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::atomic::{
     AtomicPtr,
     Ordering::{Acquire, Relaxed, Release},
@@ -15,9 +13,9 @@ use std::sync::atomic::{
 use profiler_host::sync::Lock;
 
 use super::bucket::Bucket;
-use super::memory;
 use super::octaves::SUBBUCKETS;
 use super::owner_cell::OwnerCell;
+use super::stock::{self, Stock, Stocked};
 
 /// The buckets of one octave.
 pub(super) struct Chunk {
@@ -69,7 +67,9 @@ impl Chunks {
 
     /// Adds an empty chunk for an octave. Returns `false` if there is no memory.
     pub(super) fn add(&self, octave: usize) -> bool {
-        let Some(chunk) = take() else { return false };
+        let Some(chunk) = stock::take::<Chunk>() else {
+            return false;
+        };
         chunk.octave.set(octave);
         self.push(chunk);
         true
@@ -86,7 +86,7 @@ impl Chunks {
         Some(first)
     }
 
-    /// Removes the chunks for which `is_unused` returns `true`, and gives them back to the pool. Their counts are
+    /// Removes the chunks for which `is_unused` returns `true`, and gives them back to the stock. Their counts are
     /// passed to `add`.
     pub(super) fn remove(
         &self,
@@ -97,7 +97,7 @@ impl Chunks {
             return;
         }
         let kept = Self::new();
-        let mut unused = FREE.lock();
+        let mut unused = UNUSED.lock();
         while let Some(chunk) = self.pop() {
             if !is_unused(chunk) {
                 kept.push(chunk);
@@ -114,72 +114,22 @@ impl Chunks {
 }
 
 /// The chunks that are in no cell.
-struct ChunkPool {
-    free: Chunks,
-    len: usize,
-}
+static UNUSED: Lock<Stock<Chunk>> = Lock::with(Stock::new(), Stock::new);
 
-impl ChunkPool {
-    const fn new() -> Self {
-        Self {
-            free: Chunks::new(),
-            len: 0,
-        }
+// SAFETY: zeros are valid for all fields.
+unsafe impl Stocked for Chunk {
+    /// Enough for eight cells with times from a microsecond to an hour, as on a machine that does much else.
+    const BATCH: usize = 256;
+    /// The times of a cell need their octaves.
+    const IS_LIMITED: bool = false;
+
+    fn stock() -> &'static Lock<Stock<Self>> {
+        &UNUSED
     }
 
-    fn give_back(&mut self, chunk: &'static Chunk) {
-        self.free.push(chunk);
-        self.len += 1;
+    fn link(&self) -> &AtomicPtr<Self> {
+        &self.next
     }
-}
-
-/// A child that was forked while another thread held the lock begins with an empty pool.
-static FREE: Lock<ChunkPool> = Lock::with(ChunkPool::new(), ChunkPool::new);
-
-/// The chunks that are allocated at once, and the fewest that are left in the pool when a cell is made.
-const BATCH: usize = 64;
-
-/// Takes an empty chunk from the pool. Returns `None` if there is no memory.
-fn take() -> Option<&'static Chunk> {
-    loop {
-        let mut pool = FREE.lock();
-        if let Some(chunk) = pool.free.pop() {
-            pool.len -= 1;
-            return Some(chunk);
-        }
-        drop(pool);
-        if !grow() {
-            return None;
-        }
-    }
-}
-
-/// Fills the pool for the cells that have been made.
-pub(super) fn fill() {
-    if FREE.lock().len < BATCH {
-        grow();
-    }
-}
-
-/// Adds chunks to the pool. Returns `false` if there is no memory.
-fn grow() -> bool {
-    let Ok(layout) = Layout::array::<Chunk>(BATCH) else {
-        return false;
-    };
-    // Without the lock, which a measured allocator could need.
-    // SAFETY: the size is not zero.
-    let Some(memory) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
-        return false;
-    };
-    // SAFETY: the memory has the layout of the chunks, is used by nothing else, and is never freed. Zeros are valid for
-    // their fields.
-    let chunks = unsafe { std::slice::from_raw_parts(memory.cast::<Chunk>().as_ptr(), BATCH) };
-    memory::add(layout.size());
-    let mut pool = FREE.lock();
-    for chunk in chunks {
-        pool.give_back(chunk);
-    }
-    true
 }
 
 #[cfg(test)]
@@ -225,6 +175,6 @@ mod tests {
         assert_eq!(removed, expected);
         assert_eq!(octaves(&chunks), (1..70).step_by(2).collect::<Vec<_>>());
         chunks.remove(|_| true, |_, _| {});
-        assert!(take().is_some_and(Chunk::is_empty));
+        assert!(stock::take().is_some_and(Chunk::is_empty));
     }
 }

@@ -109,6 +109,17 @@ impl GpuTimes {
         self.detect_wrong_stream()
     }
 
+    /// Adds a time that something else measured inside of a call: it is in the sums, and no call.
+    pub(crate) fn add_reported(&mut self, ns: f64) {
+        self.total += ns;
+        self.own += ns;
+    }
+
+    /// Returns `true` if there are times.
+    pub(crate) fn has_times(&self) -> bool {
+        self.calls > 0 || self.own > 0.0
+    }
+
     /// Returns `true` once: when nearly all calls may have measured an idle default stream while scopes inside them
     /// took a good part of that time, or more, on other streams.
     ///
@@ -137,7 +148,7 @@ impl GpuTimes {
 
     /// Returns `true` if all calls fell back to a default stream and `calls` is at least 95 % of them.
     fn are_nearly_all(&self, calls: u64) -> bool {
-        self.fallback == self.calls && calls * 20 >= self.calls * 19
+        self.calls > 0 && self.fallback == self.calls && calls * 20 >= self.calls * 19
     }
 
     pub(crate) fn mean(&self) -> f64 {

@@ -17,6 +17,7 @@ mod owner_cell;
 mod pool;
 mod rare;
 mod single_writer;
+mod stock;
 mod totals;
 mod window;
 

@@ -11,7 +11,9 @@ use std::{iter, ptr};
 
 use profiler_host::sync::Lock;
 
-use super::{StatCell, chunk, memory};
+use super::chunk::Chunk;
+use super::window::Window;
+use super::{StatCell, memory, stock};
 
 /// The cells that were allocated and that no thread holds. Cells are never freed: there are as many as were in use at
 /// once, the rest of a batch, those that threads keep for the next name that they borrow a cell for (`local::borrowed`), and
@@ -55,7 +57,8 @@ pub(crate) enum NoCellLeft {
 
 /// Returns a cell without counts: a free one, or a new one if cells may take more memory.
 pub(crate) fn take() -> Result<&'static StatCell, NoCellLeft> {
-    chunk::fill();
+    stock::fill::<Chunk>();
+    stock::fill::<Window>();
     if let Some(free) = POOL.lock().free.pop() {
         return Ok(free);
     }

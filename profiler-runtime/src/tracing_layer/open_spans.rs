@@ -13,7 +13,9 @@
 //!
 //! A span that was created while measuring was off is inserted when it is next entered. Several threads may enter it at once,
 //! so a lock decides between them. They have its id already, so the key is stored last (`Release`); who finds it loads it with
-//! `Acquire`.
+//! `Acquire`. A relaxed load would not do: only the comparison of the key leads to the rest of the entry, whose address follows
+//! from the id, and processors read ahead of a comparison. The pointer to the table is loaded with `Acquire` for the same
+//! threads: the one that inserts such a span may be the first to allocate the table.
 //!
 //! Nothing else waits, so a child forked at any time finds a table that works.
 //!

@@ -77,11 +77,12 @@ impl Recorder {
         })
     }
 
+    /// Notes a span. Returns a reason if there is no place for it.
     #[inline(never)]
-    fn create(&self, metadata: &'static Metadata<'static>, id: u64) {
+    fn create(&self, metadata: &'static Metadata<'static>, id: u64) -> Option<SpanLoss> {
         let switch = switch::load();
         if switch::is_off(switch) {
-            return;
+            return None;
         }
         let Some((number, site)) = sites::of(metadata) else {
             return self.create_slow(metadata, id);
@@ -92,46 +93,53 @@ impl Recorder {
         if !decision.is_excluded()
             && (self.kind == Some(Kind::Whole) || !self.spans.insert_at_home(id, number))
         {
-            self.create_slow(metadata, id);
+            return self.create_slow(metadata, id);
         }
+        None
     }
 
     #[cold]
     #[inline(never)]
-    fn create_slow(&self, metadata: &'static Metadata<'static>, id: u64) {
-        self.insert_with(metadata, |site, kind| self.spans.insert(id, site, kind));
+    fn create_slow(&self, metadata: &'static Metadata<'static>, id: u64) -> Option<SpanLoss> {
+        self.insert_with(metadata, |site, kind| self.spans.insert(id, site, kind))
     }
 
-    /// Inserts a span if its call site is measured.
+    /// Inserts a span if its call site is measured. Returns a reason if there is no place for it.
     fn insert_with(
         &self,
         metadata: &'static Metadata<'static>,
         insert: impl FnOnce(u32, Kind) -> bool,
-    ) {
+    ) -> Option<SpanLoss> {
+        let switch = switch::load();
+        if switch::is_off(switch) {
+            return None;
+        }
         let Some((number, site)) = sites::search(metadata) else {
-            return count_lost_spans(SpanLoss::TooManyCallSites, 1);
+            return Some(SpanLoss::TooManyCallSites);
         };
-        let is_measured = match site.decided(switch::load()) {
+        let is_measured = match site.decided(switch) {
             Some(decision) => !decision.is_excluded(),
             None => site.decide_new(metadata),
         };
-        if is_measured && !insert(number, self.kind_of(site)) {
-            count_lost_spans(SpanLoss::TooManyOpen, 1);
-        }
+        let is_lost = is_measured && !insert(number, self.kind_of(site));
+        is_lost.then_some(SpanLoss::TooManyOpen)
     }
 
-    /// Enters a span that was created while measuring was off. Other threads may enter it at the same time.
+    /// Enters a span that was created while measuring was off, or that found no place. Other threads may enter it at the same
+    /// time. Returns a reason if there is no place for it now.
     #[cold]
     #[inline(never)]
-    fn enter_late(&self, metadata: &'static Metadata<'static>, id: u64) {
+    fn enter_late(&self, metadata: &'static Metadata<'static>, id: u64) -> Option<SpanLoss> {
         // This thread may hold the lock that decides between threads.
         if ReentrancyGuard::is_entered() {
-            return losses::count_refused();
+            losses::count_refused();
+            return None;
         }
-        self.insert_with(metadata, |site, kind| {
+        let loss = self.insert_with(metadata, |site, kind| {
             self.spans.insert_late(id, site, kind)
         });
         self.enter_slow(id);
+        loss
     }
 
     /// Opens the scope of a span. The fast path is that of an ordinary call. All slow calls are tail calls, so that it has no
@@ -342,6 +350,25 @@ fn count_lost(closed: ClosedSpan) {
     }
 }
 
+/// In the registry, the mark of a span that was counted as lost.
+struct CountedAsLost;
+
+/// Counts a span for which there is no place: once, however often it is entered from then on.
+#[cold]
+fn count_without_place<S>(context: &Context<'_, S>, id: &Id, reason: SpanLoss)
+where
+    S: tracing::Subscriber + for<'span> LookupSpan<'span>,
+{
+    // A measured allocator may be called for the mark.
+    let _reentrancy = ReentrancyGuard::try_enter();
+    let is_marked = context
+        .span(id)
+        .is_some_and(|span| span.extensions_mut().replace(CountedAsLost).is_some());
+    if !is_marked {
+        count_lost_spans(reason, 1);
+    }
+}
+
 /// Counts a time for which there is no place.
 #[cold]
 fn count_missing(reason: NoSlot) {
@@ -355,13 +382,17 @@ fn count_missing(reason: NoSlot) {
 /// up in the registry to find out whether this layer wanted it: here, it has an entry if so. Only a span without an entry
 /// takes that way, once measuring has been off.
 impl<S: tracing::Subscriber + for<'span> LookupSpan<'span>> Layer<S> for Recorder {
-    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, _: Context<'_, S>) {
-        self.create(attributes.metadata(), id.into_u64());
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        if let Some(reason) = self.create(attributes.metadata(), id.into_u64()) {
+            count_without_place(&context, id, reason);
+        }
     }
 
     fn on_enter(&self, id: &Id, context: Context<'_, S>) {
-        if let Some(metadata) = context.metadata(id) {
-            self.enter_late(metadata, id.into_u64());
+        if let Some(metadata) = context.metadata(id)
+            && let Some(reason) = self.enter_late(metadata, id.into_u64())
+        {
+            count_without_place(&context, id, reason);
         }
     }
 }
@@ -373,6 +404,40 @@ mod tests {
     use super::*;
     use crate::ProfilerLayer;
     use crate::name;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_span_for_which_there_is_no_place_is_lost_once_and_not_while_measuring_is_off() {
+        use profiler_host::process::fork;
+
+        let layer = ProfilerLayer::new();
+        let spans = &layer.state.filtered.inner().spans;
+        for id in 1 << 40..(1 << 40) + 1_000_000 {
+            spans.insert(id, 0, Kind::Entered);
+        }
+        let subscriber = tracing_subscriber::registry().with(layer);
+        fork::set_home();
+        // The switch is that of the process.
+        crate::fork_and::fork_and(|| {
+            tracing::subscriber::with_default(subscriber, || {
+                let lost = || losses::lost_spans().iter().map(|it| it.1).sum::<u64>();
+                let before = lost();
+                let early = tracing::info_span!("early");
+                let is_lost = lost() == before + 1;
+                crate::set_enabled(false);
+                let late = tracing::info_span!("late");
+                for span in [&early, &late] {
+                    span.in_scope(|| ());
+                }
+                let is_off = lost() == before + 1;
+                crate::set_enabled(true);
+                for span in [&early, &late, &early, &late] {
+                    span.in_scope(|| ());
+                }
+                is_lost && is_off && lost() == before + 2
+            })
+        });
+    }
 
     #[test]
     fn a_span_that_is_closed_within_the_profiler_asks_for_no_lock() {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::repository::root;
 
 /// The documents for users and contributors, with their texts.
-fn documents() -> Vec<(PathBuf, String)> {
+pub(super) fn documents() -> Vec<(PathBuf, String)> {
     let in_folder = |folder: PathBuf| {
         let entries = fs::read_dir(&folder).unwrap();
         entries.map(|entry| entry.unwrap().path())
@@ -14,6 +14,7 @@ fn documents() -> Vec<(PathBuf, String)> {
     let mut paths: Vec<PathBuf> = in_folder(root().to_owned())
         .chain(in_folder(root().join("docs")))
         .chain(in_folder(root().join("docs/decisions")))
+        .chain(in_folder(root().join("docs/guide")))
         .chain([root().join("benches/README.md")])
         .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
         .collect();

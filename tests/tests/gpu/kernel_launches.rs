@@ -115,6 +115,32 @@ fn an_empty_graph_that_ends_a_scope_has_finished_with_it() {
 }
 
 #[test(on = driver().kernels())]
+fn a_call_that_waits_for_the_device_has_its_thread_and_its_scope() {
+    let _profiler = init().expect("set up");
+    let program = Program::new();
+    let stream = program.gpu.stream();
+    let trace = program.record(|program| {
+        let _scope = scope!("optimizer", stream = &stream);
+        program.kernel(&stream, Some("optimizer"));
+        stream.synchronize().expect("nothing failed");
+    });
+    let line = trace.timeline();
+    let name = |index: u32| &*line.names[index as usize].text;
+    let waits = line.launches.iter();
+    let waits: Vec<_> = waits
+        .filter(|call| name(call.name) == "cuStreamSynchronize")
+        .map(|call| line.slices[call.parent.expect("a scope") as usize])
+        .collect();
+    let [scope] = &waits[..] else {
+        panic!("one wait: {waits:?}")
+    };
+    assert_eq!(name(scope.name), "optimizer");
+    let wait = line.launches.last().expect("the wait");
+    assert_eq!(wait.track, scope.track);
+    assert!(wait.start_ns >= scope.start_ns);
+}
+
+#[test(on = driver().kernels())]
 fn a_call_of_the_runtime_that_makes_several_of_the_driver_is_one_launch() {
     let _profiler = init().expect("set up");
     let program = Program::new();

@@ -72,6 +72,20 @@ fn each_scope_has_its_own_memory_and_that_of_its_children() {
 }
 
 #[test(measuring)]
+fn a_summary_inside_a_scope_counts_no_memory_that_is_only_asked_for() {
+    let trace = traced(builder, || {
+        let _outer = scope!("memory: summary");
+        let summary = profiler_runtime::summary();
+        assert!(!summary.rows.is_empty());
+    });
+    let [(_, allocated, peak)] = host(&trace, "memory: summary")[..] else {
+        panic!("it ran once");
+    };
+    // Before it takes its memory, a summary asks for half a MiB and more at once.
+    assert!(peak <= allocated && allocated < 1 << 19, "{allocated}");
+}
+
+#[test(measuring)]
 fn peaks_are_those_of_each_scope_however_they_nest() {
     let trace = traced(builder, || {
         let _outer = scope!("peaks: outer");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use profiler_runtime::__private::cells_made;
 use profiler_runtime::cuda::CudaLoss;
-use profiler_runtime::report::DropReason;
+use profiler_runtime::report::{DropReason, SpanLoss};
 use profiler_runtime::session::Truncation;
 use profiler_runtime::{Profile, ProfilerLayer, flush, measure_execution_time, scope, summary};
 use profiler_tests::allocator::{refusals, refusing};
@@ -220,6 +220,10 @@ fn a_summary_without_memory_has_a_note_in_place_of_its_rows() {
         let _outer = scope!(&format!("memory: row {number}"));
         drop(scope!("memory: inside"));
     }
+    let subscriber = tracing_subscriber::registry().with(ProfilerLayer::new());
+    tracing::subscriber::with_default(subscriber, || drop(tracing::info_span!("never entered")));
+    let known = summary();
+    assert_eq!(known.lost_spans, [(SpanLoss::NeverEntered, 1)]);
     let mut refused = 0;
     for more in (0..).step_by(STEP) {
         limit_address_space(Some(more));
@@ -234,6 +238,9 @@ fn a_summary_without_memory_has_a_note_in_place_of_its_rows() {
         let text = summary.to_string();
         assert!(text.contains("no rows: the system refused the "), "{text}");
         assert!(!text.contains("nothing was measured"), "{text}");
+        assert_eq!(summary.lost_spans, known.lost_spans);
+        assert!(summary.wall_ns >= known.wall_ns);
+        assert!((summary.percentile_error - known.percentile_error).abs() < f64::EPSILON);
         refused += 1;
     }
     assert!(refused > 0, "it asks for more");

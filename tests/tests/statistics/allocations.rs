@@ -1,5 +1,5 @@
-//! A measured call allocates nothing once its thread has called its name with short and with longer times, whatever it is
-//! measured with, and however its times change from then on, but for the one wide window that a cell takes in its life.
+//! A measured call allocates nothing once its thread has called its name, whatever it is measured with, and however its times
+//! change from then on.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -83,8 +83,6 @@ fn recursive(depth: u32) {
 /// How often each form is called in a batch.
 const BATCH: u32 = 200;
 const BATCHES: usize = 100;
-/// The names of all forms.
-const NAMES: usize = 8;
 
 #[test]
 fn no_form_of_measuring_allocates_in_the_steady_state() {
@@ -102,9 +100,9 @@ fn no_form_of_measuring_allocates_in_the_steady_state() {
         let _built = scope!(&name);
         work();
     };
-    // The first rounds make cells with their windows, the ring, the collector and what it keeps.
-    for round in 0..400 {
-        work_as_in_round(round);
+    // The first rounds make the cells, the ring, the collector and what it keeps. All calls are short, so the cells widen their
+    // windows in the batches.
+    for _ in 0..400 {
         everything();
     }
     flush(Duration::from_secs(10));
@@ -123,9 +121,7 @@ fn no_form_of_measuring_allocates_in_the_steady_state() {
         // A flush is no measured call, and may allocate.
         flush(Duration::from_secs(600));
     }
-    // On a busy machine, the times of a name may be spread far enough only after the first rounds: then its cell takes a wide
-    // window, once in its life, and the pool of windows may grow for it.
-    assert!(here <= 2 * NAMES, "{here} on the measured thread");
+    assert_eq!(here, 0, "on the measured thread");
     // The profiler's own threads may allocate in some batches: after they have answered a flush, whose end then falls into
     // the next batch, and where a buffer holds more than ever before, since a busy machine kept such a thread from
     // running. A call that allocates, on whichever thread, does so in every batch.

@@ -33,7 +33,7 @@ fn hostile_names() -> Vec<String> {
 }
 
 /// Writes a page to the folder that the environment names, if it names one.
-fn keep(name: &str, html: &str) {
+pub(super) fn keep(name: &str, html: &str) {
     if let Some(folder) = env::var_os("PROFILER_TESTS_PAGES") {
         let folder = PathBuf::from(folder);
         fs::create_dir_all(&folder).expect("a folder");

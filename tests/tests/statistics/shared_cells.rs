@@ -123,7 +123,7 @@ fn threads_that_share_all_cells_count_exactly() {
     assert!(text.contains("PROFILER_CELL_MEMORY"), "{text}");
 }
 
-#[test(env = [("PROFILER_CELL_MEMORY", "12K")], measuring)]
+#[test(env = [("PROFILER_CELL_MEMORY", "28K")], measuring)]
 fn threads_that_share_some_cells_count_exactly() {
     on_all_threads(outer);
     assert_sums_are_exact();

@@ -87,7 +87,8 @@ c_struct! {
         pub parameters = functionParams: *const c_void,
         /// The call's result, if it has ended.
         pub result = functionReturnValue: *const u32,
-        symbol_name = symbolName: *const c_char,
+        /// The name of the kernel as the compiler wrote it, if the call launches one; else null.
+        pub kernel = symbolName: *const c_char,
         /// The context that the call runs in.
         pub context = context: *mut c_void,
         context_number = contextUid: u32,

@@ -47,8 +47,10 @@ impl Default for Measured {
 impl Timeline {
     /// Averages the scopes of the time line over all calls of the same name.
     ///
-    /// A kernel or copy inside the GPU time of a scope is counted there. Any other one has a row of its own, and its time
-    /// is in the GPU total of all functions around its launch; their GPU self time does not contain it. Ranges on streams are in
+    /// A kernel or copy inside the GPU time of a scope is counted there. Where the profiler recorded kernels
+    /// ([`has_kernels`](Self::has_kernels)), a call without such a time has the sum of the kernels and copies that it launched as
+    /// its GPU self time. Any other one has a row of its own. The time of both is in the GPU total of all functions around the
+    /// launch, as far as these have no GPU time of their own. Ranges on streams are in
     /// no total; [`Row::gpu_ranges`](crate::Row::gpu_ranges) has their length.
     ///
     /// # Examples
@@ -93,10 +95,11 @@ pub fn gather(timeline: &Timeline, by: GroupBy, measured: &Measured) -> KeyAvera
     let texts = numbers(timeline);
     let text_of = |slice: &Slice| texts.get(slice.name as usize).copied().unwrap_or(NONE);
     let covered = covered(timeline, &callers);
-    let gpu = gpu_times(timeline, &callers, &covered, measured.gpu_cost_ns);
+    let launched = launched(timeline, &callers, &covered);
+    let gpu = gpu_times(timeline, &callers, &launched, text_of, measured.gpu_cost_ns);
     let is_call = |index: usize| match slices[index].kind {
         SliceKind::Call | SliceKind::AsyncCall => true,
-        SliceKind::GpuWork => !covered[index],
+        SliceKind::GpuWork => launched[index] == Launched::WithRow,
         SliceKind::FuturePoll | SliceKind::GpuRange => false,
         // It belongs to the call of its parent.
         SliceKind::GpuScope => callers[index] == NONE,
@@ -152,6 +155,9 @@ pub fn gather(timeline: &Timeline, by: GroupBy, measured: &Measured) -> KeyAvera
     });
     if let Some(kernels) = kernels.as_ref().filter(|_| by == GroupBy::new()) {
         kernels.judge(&mut rows);
+    }
+    if by == GroupBy::new() {
+        timeline.gpu_idle().fill(&mut rows);
     }
     let self_cpu = share_cpu(&mut rows, |index, _| busy[index]);
     let self_cuda = share_cuda(&mut rows);
@@ -220,26 +226,81 @@ fn details<'t>(timeline: &'t Timeline, slice: &Slice) -> Option<&'t SliceDetails
     timeline.details.get(slice.details? as usize)
 }
 
+/// Where the time of a slice counts, if it is work on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Launched {
+    /// In the GPU time of a scope, or nowhere: it is no work.
+    Covered,
+    /// In the GPU self time of the call that launched it.
+    InCall,
+    /// In a row of its own.
+    WithRow,
+}
+
+/// Returns where the time of each slice counts. In files of other profilers, all work has rows, as they show it.
+fn launched(timeline: &Timeline, callers: &[u32], covered: &[u32]) -> Vec<Launched> {
+    let slices = &timeline.slices;
+    let mut is_measured = vec![false; slices.len()];
+    for (slice, caller) in slices.iter().zip(callers) {
+        if slice.kind == SliceKind::GpuScope
+            && let Some(is_measured) = is_measured.get_mut(*caller as usize)
+        {
+            *is_measured = true;
+        }
+    }
+    let of = |(index, slice): (usize, &Slice)| {
+        if slice.kind != SliceKind::GpuWork || covered[index] != NONE {
+            return Launched::Covered;
+        }
+        let has_time = is_measured.get(callers[index] as usize);
+        // That of its own stream does not contain work on others.
+        match has_time {
+            Some(false) if timeline.has_kernels => Launched::InCall,
+            _ => Launched::WithRow,
+        }
+    };
+    slices.iter().enumerate().map(of).collect()
+}
+
 /// Returns the GPU time of each call: that of its scope, or else the sum of the work that it and the calls inside launched.
 fn gpu_times(
     timeline: &Timeline,
     callers: &[u32],
-    covered: &[bool],
+    launched_as: &[Launched],
+    text_of: impl Fn(&Slice) -> u32,
     cost_ns: f64,
 ) -> Vec<Option<CallGpuTime>> {
     let slices = &timeline.slices;
     let streams = streams(timeline);
     let mut measured: Vec<Option<CallGpuTime>> = vec![None; slices.len()];
+    // The sums of all work of each call, and of that which counts in the call itself.
     let mut launched: Vec<Option<f64>> = vec![None; slices.len()];
+    let mut own = vec![0.0; slices.len()];
     for ((index, slice), caller) in slices.iter().enumerate().zip(callers) {
         let belongs_to = match slice.kind {
-            SliceKind::GpuWork if covered[index] => continue,
-            SliceKind::GpuWork => index,
+            SliceKind::GpuWork => {
+                let ns = ns(slice.duration_ns);
+                let caller = *caller as usize;
+                if launched_as[index] == Launched::Covered {
+                    continue;
+                }
+                if let Some(around) = launched.get_mut(caller) {
+                    *around.get_or_insert_default() += ns;
+                }
+                if launched_as[index] == Launched::InCall {
+                    own[caller] += ns;
+                    continue;
+                }
+                index
+            }
             SliceKind::GpuScope if *caller == NONE => index,
             SliceKind::GpuScope => *caller as usize,
             _ => continue,
         };
-        let is_launch_bound = (slice.kind == SliceKind::GpuScope && *caller != NONE).then(|| {
+        // A time that something else measured has another name, and says nothing of the launches.
+        let call = slices.get(*caller as usize).map(&text_of);
+        let is_of_call = slice.kind == SliceKind::GpuScope && call == Some(text_of(slice));
+        let is_launch_bound = is_of_call.then(|| {
             // Events are recorded outside the two clock readings: that adds to the launch time, as in the statistics.
             let launching = ns(slices[belongs_to].duration_ns) + cost_ns;
             launching >= ns(slice.total_ns())
@@ -260,11 +321,6 @@ fn gpu_times(
         });
         time.ns += ns(slice.total_ns());
         time.own += ns(slice.self_ns);
-        if let Some(around) = launched.get_mut(*caller as usize)
-            && slice.kind == SliceKind::GpuWork
-        {
-            *around.get_or_insert_default() += ns(slice.duration_ns);
-        }
     }
     // A call comes after its caller.
     for index in (0..slices.len()).rev() {
@@ -275,10 +331,10 @@ fn gpu_times(
             *launched[caller].get_or_insert_default() += time;
         }
     }
-    let sums = launched.into_iter().map(|launched| {
+    let sums = launched.into_iter().zip(own).map(|(launched, own)| {
         launched.map(|ns| CallGpuTime {
             ns,
-            own: 0.0,
+            own,
             stream: NONE,
             is_launch_bound: None,
         })

@@ -43,6 +43,17 @@ impl Timeline {
     /// ```
     #[must_use]
     pub fn call_tree(&self, by: CallTreeOptions) -> CallTree {
+        self.tree(by, false)
+    }
+
+    /// Returns a call tree in which kernels, copies and fills inside the GPU time of a scope are nodes too, below the
+    /// functions that launched them. Their times are not in the self time of the scope.
+    #[cfg(any(test, feature = "export"))]
+    pub(crate) fn call_tree_with_work(&self) -> CallTree {
+        self.tree(CallTreeOptions::new(), true)
+    }
+
+    fn tree(&self, by: CallTreeOptions, with_work: bool) -> CallTree {
         let callers = callers(self);
         let covered = covered(self, &callers);
         let gpu = scopes_on_gpu(self, &callers);
@@ -50,7 +61,7 @@ impl Timeline {
             let slice = &self.slices[index];
             match slice.kind {
                 SliceKind::Call | SliceKind::AsyncCall => true,
-                SliceKind::GpuWork => !covered[index],
+                SliceKind::GpuWork => with_work || covered[index] == NONE,
                 // The time of a range is that of the work inside.
                 SliceKind::FuturePoll | SliceKind::GpuRange => false,
                 // It belongs to its parent's call.
@@ -60,7 +71,10 @@ impl Timeline {
         let mut tree = TreeBuilder::new(self, by);
         for visit in Walk::new(&callers, is_call) {
             match visit {
-                Visit::Enter(index) => tree.enter(index, gpu.get(&index)),
+                Visit::Enter(index) => {
+                    tree.enter(index, gpu.get(&index));
+                    tree.take_from(covered[index], index);
+                }
                 Visit::Leave(_) => tree.leave(),
             }
         }
@@ -143,6 +157,7 @@ struct Key {
 
 /// An open call.
 struct OpenSlice {
+    index: usize,
     node: u32,
     edge: (u32, u32),
     /// `true` if the path of the node lacks some of the open calls.
@@ -231,6 +246,7 @@ impl<'t> TreeBuilder<'t> {
         }
         self.open_edges.entry(edge).or_insert((node, 0)).1 += 1;
         self.open.push(OpenSlice {
+            index,
             node,
             edge,
             is_folded: is_folded || is_recursive,
@@ -238,6 +254,20 @@ impl<'t> TreeBuilder<'t> {
         self.count(node, slice, gpu, is_recursive);
         if is_hidden {
             self.count_hidden(node, slice, gpu);
+        }
+    }
+
+    /// Takes the time of work from the self time of the open call around it in whose GPU time it is.
+    fn take_from(&mut self, call: u32, work: usize) {
+        if call == NONE {
+            return;
+        }
+        let around = |open: &&OpenSlice| open.index == call as usize;
+        let Some(open) = self.open.iter().rev().find(around) else {
+            return;
+        };
+        if let Some(cuda) = &mut self.nodes[open.node as usize].cuda {
+            cuda.self_ns -= ns(self.timeline.slices[work].self_ns);
         }
     }
 
@@ -403,6 +433,10 @@ impl<'t> TreeBuilder<'t> {
         for index in (0..self.nodes.len()).rev() {
             let work_ns = self.about[index].work_ns;
             let node = &mut self.nodes[index];
+            if let Some(cuda) = &mut node.cuda {
+                // The clocks of kernels and of events differ a little.
+                cuda.self_ns = cuda.self_ns.max(0.0);
+            }
             if work_ns > 0.0 && node.cuda.is_none() {
                 CallNode::add(&mut node.cuda, work_ns, 0.0);
             }

@@ -292,3 +292,36 @@ fn replays_are_in_the_tree_as_in_key_averages() {
     assert_eq!((of_tree.total_ns, of_tree.self_ns), (100.0, 40.0));
     assert_eq!((cuda.total_ns, cuda.self_ns), (100.0, 40.0));
 }
+
+#[test]
+fn work_in_a_gpu_time_is_a_node_where_asked_for_and_no_time_counts_twice() {
+    use SliceKind::{Call, GpuScope, GpuWork};
+
+    let timeline = timeline(&[
+        (Call, "train", None, 100, 60),
+        (Call, "forward", Some(0), 40, 40),
+        (GpuScope, "train", Some(0), 90, 90),
+        (GpuWork, "sgemm", Some(1), 50, 50),
+        (GpuWork, "copy", Some(0), 10, 10),
+    ]);
+    let cuda = |tree: &CallTree| {
+        let nodes = lines(tree).into_iter();
+        let own = nodes.map(|(path, _, _, cuda)| (path, cuda.map(|[_, own]| own)));
+        own.collect::<Vec<_>>()
+    };
+    let line = |path: &str, own| (path.to_owned(), own);
+    assert_eq!(
+        cuda(&timeline.call_tree(CallTreeOptions::new())),
+        [line("train", Some(90.0)), line("train/forward", None)]
+    );
+    assert_eq!(
+        cuda(&timeline.call_tree_with_work()),
+        [
+            line("train", Some(30.0)),
+            // As that of any function which launches work and is not measured on the GPU.
+            line("train/forward", Some(0.0)),
+            line("train/forward/sgemm", Some(50.0)),
+            line("train/copy", Some(10.0)),
+        ]
+    );
+}

@@ -19,7 +19,7 @@ type HostKey = (Option<u64>, u64);
 type DeviceKey = (Option<u64>, u32);
 
 /// The ordinal of a device that is not known: behind all others.
-const UNKNOWN: u32 = u32::MAX;
+pub(super) const UNKNOWN: u32 = u32::MAX;
 
 /// The places of all tracks. Ranks may have equal ids of processes, threads, devices and streams: each keeps its id unless
 /// another track has it already.

@@ -2,6 +2,7 @@
 
 mod calls;
 mod gpu;
+mod idle;
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -35,6 +36,7 @@ impl Timeline {
     /// | a slice of a thread, `cuda_runtime` | the call of CUDA that launched it |
     /// | an arrow | leads from the call to the first work that it launched |
     /// | a slice of `waits N`, `cuda_sync` | a wait for a stream, an event or the device |
+    /// | a slice of `idle because, GPU N`, `gpu_idle` | why the device was idle: the function that it waited for, a launch call, or what is not known |
     /// | a slice of `kernels not recorded`, `kernel_gap` | a time without records of kernels, copies and fills, and why |
     /// | `ProfilerStep#N` | a step |
     /// | an instant, `replay` | a replay of a graph, when it was noticed |
@@ -170,6 +172,7 @@ pub fn write<'t, W: Write>(timeline: &'t Timeline, mut out: W, launches: &'t str
         writer.write_piece(piece, &mut places)?;
     }
     writer.write_waits(&mut places)?;
+    writer.write_idle(&mut places)?;
     writer.write_kernel_gaps(&mut places)?;
     writer.write_steps(&mut places)?;
     writer.write_replays(&mut places)?;

@@ -1,20 +1,61 @@
 //! Why a device had nothing to do.
 //!
+//! - `gaps` are the times in which nothing was recorded.
 //! - `segments` cuts the window of a device into times in one state each. All sums are sums of these.
 //! - `threads` knows the innermost scope of each thread at each time.
-//! - `account` adds the segments up, by state and by function.
+//! - `account` adds the segments up, by state and by function; `verdict` says what limits a device, `sentences` and `table`
+//!   write that.
+//! - `why` and `works` tell what was so while a device waited or worked.
+//! - `shown` chooses the functions that are shown apart, `strip` cuts the window into equal columns, and `strip_text`
+//!   draws these in a terminal.
+//! - `reasons` are the idle times as slices of a trace.
+//! - `rows` notes at each row of a table what the devices did for it.
+//! - `pairs` is what event pairs say where there are no kernels, and `pairs_text` writes that.
 
 mod account;
+mod gaps;
+mod pairs;
+mod pairs_text;
+#[cfg(any(feature = "export", feature = "trace"))]
+mod reasons;
+mod rows;
 mod segments;
+mod sentences;
+mod shown;
+mod strip;
+mod strip_text;
 mod table;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_pairs;
+#[cfg(test)]
+mod tests_seeded;
+#[cfg(test)]
+mod tests_strip;
+#[cfg(test)]
 mod tests_verdict;
+#[cfg(test)]
+mod tests_why;
 mod threads;
 mod verdict;
+mod why;
+mod works;
 
 use crate::timeline::Timeline;
+
+pub use pairs::{DevicePairs, GpuPairs};
+pub use strip::{IdleStrip, StripColumn, StripPart};
+pub use why::{Drained, Meanwhile, WaitsOfNamed};
+pub use works::LongestWork;
+
+pub(crate) use account::{device_key, segments_of};
+pub(crate) use gaps::Gaps;
+#[cfg(feature = "export")]
+pub(crate) use pairs_text::States;
+#[cfg(any(feature = "export", feature = "trace"))]
+pub(crate) use reasons::{CATEGORY, Label};
+pub(crate) use segments::union;
 
 /// What the devices of a window did, and which functions kept them waiting: [`Timeline::gpu_idle`].
 ///
@@ -25,7 +66,7 @@ use crate::timeline::Timeline;
 /// made this call kept the device waiting, whatever others did:
 ///
 /// - until the call began, it was on the *host*: each moment counts for the innermost scope that was open on the thread, or for
-///   no scope. A future between two polls is open on the thread that polls it next, if nothing else is;
+///   no scope. Inside of an entered handle, that is the handle's scope, up to the last launch there. A future between two polls is open on the thread that polls it next, if nothing else is;
 /// - until the call returned, it was in the *launch call*;
 /// - after that, the work was *launched*, and had not begun.
 ///
@@ -74,7 +115,8 @@ pub struct DeviceIdle {
     pub in_call_ns: i64,
     /// Idle, between the first work and the last: until the work began, which was launched.
     pub launched_ns: i64,
-    /// The part of `launched_ns` in pieces of 10 µs and more, which the launch alone does not explain.
+    /// The part of `launched_ns` before work that had been launched for 10 µs and more, which the launch alone does not
+    /// explain.
     pub unexplained_ns: i64,
     /// Idle before the first work of the window.
     pub before_first_ns: i64,
@@ -86,6 +128,24 @@ pub struct DeviceIdle {
     pub charges: Vec<IdleCharge>,
     /// Those that kept it waiting before the first work.
     pub before_first: Vec<IdleCharge>,
+    /// The functions whose work it was busy with, the longest inclusive time first.
+    pub busy: Vec<BusyTime>,
+    /// The functions that a picture shows apart, at most eight, those with the longest idle time first. Each has at least a
+    /// twentieth of the busy time and the charged idle time, and they are the most specific ones; if that would be too many,
+    /// an eighth.
+    pub functions: Vec<DeviceFunction>,
+    /// The part of `busy_ns` in which work of another stream had been launched for 10 µs and more, and waited although nothing was
+    /// before it on its own stream.
+    pub blocked_ns: i64,
+    /// How long kernels of NCCL or RCCL ran, in which processes wait for each other. Those that ran at once are added up.
+    pub collectives_ns: i64,
+    /// The kernel, copy or fill that took longest in one function.
+    pub longest_work: Option<LongestWork>,
+    /// The calls in which threads waited as the device ran out of work, the longest idle time after them first. They say how an
+    /// idle time began, and change no charge.
+    pub drained: Vec<Drained>,
+    /// What is known of the times in which the function that [`verdict`](Self::verdict) names kept the device waiting.
+    pub named: Option<WaitsOfNamed>,
     /// All of the window in the order of time: what the sums are of.
     pub segments: Vec<DeviceSegment>,
 }
@@ -123,12 +183,18 @@ impl DeviceIdle {
         (working > 0).then(|| self.busy_ns as f64 / working as f64)
     }
 
-    /// Returns how much faster the work would be done at most if a function kept the device waiting no more: 1.19 for 19 %.
+    /// Returns how much faster the work would be done at most if a function, with all that it calls, kept the device
+    /// waiting no more: 1.19 for 16 %.
     /// It is infinite where nothing but this was to do.
     #[must_use]
     pub fn bound_without(&self, charge: &IdleCharge) -> f64 {
+        self.bound_without_ns(charge.inclusive_ns)
+    }
+
+    /// Returns how much faster the work would be done at most without this much of its idle time.
+    fn bound_without_ns(&self, ns: i64) -> f64 {
         let working = self.working_ns() as f64;
-        working / (working - charge.inclusive_ns as f64).max(0.0)
+        working / (working - ns as f64).max(0.0)
     }
 }
 
@@ -138,7 +204,7 @@ impl DeviceIdle {
 pub struct IdleCharge {
     /// The name of the function; `None` for the time in which the thread was in no measured scope.
     pub name: Option<String>,
-    /// The source location as `file:line`; empty if it is not known.
+    /// The source location as `file:line`; empty if it is not known, or if functions at several places have the name.
     pub location: String,
     /// The time in which it was the innermost scope of the thread that launched the next work. Those of all functions are the
     /// idle time that is charged.
@@ -147,6 +213,36 @@ pub struct IdleCharge {
     pub in_call_ns: i64,
     /// The time in which it or a function that it called was the innermost scope.
     pub inclusive_ns: i64,
+    /// The part of `inclusive_ns` in which the thread was in the call that launched the work.
+    pub inclusive_in_call_ns: i64,
+}
+
+/// How long a device was busy with the work of a function. Times are in nanoseconds; where works of several functions ran at
+/// once, that which began first counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BusyTime {
+    /// The name of the function; `None` for work that no measured scope launched.
+    pub name: Option<String>,
+    /// The work that it launched itself. Those of all functions are the busy time of the device.
+    pub busy_ns: i64,
+    /// The work that it or a function that it called launched.
+    pub inclusive_ns: i64,
+}
+
+/// A function that a picture of the window shows apart. Its times are those of functions that it called too, as far as these are
+/// not shown apart. They are in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceFunction {
+    /// The name of the function.
+    pub name: String,
+    /// The source location as `file:line`; empty if it is not known.
+    pub location: String,
+    /// How long the device was busy with its work.
+    pub busy_ns: i64,
+    /// How long it kept the device waiting.
+    pub idle_ns: i64,
 }
 
 /// A time in which a device was in one state.
@@ -159,9 +255,12 @@ pub struct DeviceSegment {
     pub end_ns: i64,
     /// What the device did, or waited for.
     pub state: DeviceState,
-    /// The index of the call in [`Timeline::slices`] that kept the device waiting: of [`DeviceState::Host`] and
-    /// [`DeviceState::LaunchCall`].
+    /// The index in [`Timeline::slices`] of the call that kept the device waiting: of [`DeviceState::Host`] and
+    /// [`DeviceState::LaunchCall`]. Of [`DeviceState::Busy`], the call whose work ran; if several did, the one whose work began
+    /// first.
     pub call: Option<u32>,
+    /// The index in [`DeviceIdle::functions`] of the function that is shown for it, if there is one.
+    pub function: Option<u32>,
     /// `true` before the first work of the window.
     pub is_before_first: bool,
 }
@@ -185,6 +284,12 @@ pub enum DeviceState {
 }
 
 impl Timeline {
+    /// Returns what each device did, as far as event pairs tell. See [`GpuPairs`] for the states.
+    #[must_use]
+    pub fn gpu_pairs(&self) -> GpuPairs {
+        pairs::of_timeline(self)
+    }
+
     /// Returns what each device did, and which functions kept it waiting. See [`GpuIdle`] for the rules.
     ///
     /// Only what was recorded counts: without kernels (`Timeline::has_kernels`), no device is known to be idle, and there are no

@@ -12,7 +12,29 @@ pub(super) struct Work<'l> {
     pub(super) start: i64,
     pub(super) end: i64,
     pub(super) launch: Option<&'l Launch>,
+    /// The call that it belongs to.
+    pub(super) call: Option<u32>,
     pub(super) is_kernel: bool,
+}
+
+/// An idle time between two works, as far as it is charged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    /// When the device ran out of work, and when the call returned that launched the next one.
+    pub(super) start: i64,
+    pub(super) end: i64,
+    /// The track of the thread that made this call, and when that began.
+    pub(super) track: u32,
+    pub(super) called: i64,
+    /// How much of it is charged.
+    pub(super) charged: i64,
+}
+
+/// The window of a device: its segments, and its charged idle times between the first work and the last.
+#[derive(Debug, Default)]
+pub(super) struct Window {
+    pub(super) segments: Vec<DeviceSegment>,
+    pub(super) pieces: Vec<Piece>,
 }
 
 /// Cuts the window of a device into times in one state each. `gaps` are the times in which nothing was recorded, in their
@@ -22,7 +44,7 @@ pub(super) fn segments(
     (begin, end): (i64, i64),
     gaps: &[(i64, i64)],
     threads: &Threads,
-) -> Vec<DeviceSegment> {
+) -> Window {
     // Of works that begin at once, the first one ends the idle time before: that of the earliest call.
     works.sort_by_key(|work| {
         let launch = work.launch;
@@ -34,7 +56,8 @@ pub(super) fn segments(
         gaps,
         threads,
         is_before_first: true,
-        segments: Vec::new(),
+        charged: 0,
+        window: Window::default(),
     };
     let mut at = begin;
     for work in works {
@@ -44,20 +67,22 @@ pub(super) fn segments(
         }
         cutter.is_before_first = false;
         let until = work.end.clamp(start, end);
-        cutter.push(start, until, DeviceState::Busy, None);
+        cutter.push(start, until, DeviceState::Busy, work.call);
         at = until;
     }
     cutter.outside_of_gaps(at, end, |cutter, start, end| {
         cutter.push(start, end, DeviceState::AfterLast, None);
     });
-    cutter.segments
+    cutter.window
 }
 
 struct Cutter<'t> {
     gaps: &'t [(i64, i64)],
     threads: &'t Threads,
     is_before_first: bool,
-    segments: Vec<DeviceSegment>,
+    /// How long the piece is charged so far.
+    charged: i64,
+    window: Window,
 }
 
 impl Cutter<'_> {
@@ -69,6 +94,7 @@ impl Cutter<'_> {
         let called = launch.start_ns.clamp(start, end);
         let returned = launch.start_ns.saturating_add(launch.duration_ns.max(0));
         let returned = returned.clamp(called, end);
+        self.charged = 0;
         self.outside_of_gaps(start, end, |cutter, from, to| {
             for (state, span) in [
                 (DeviceState::Host, (start, called)),
@@ -84,6 +110,15 @@ impl Cutter<'_> {
             }
             cutter.push(from.max(returned), to, DeviceState::Launched, None);
         });
+        if self.charged > 0 && !self.is_before_first {
+            self.window.pieces.push(Piece {
+                start,
+                end: returned,
+                track: launch.track,
+                called: launch.start_ns,
+                charged: self.charged,
+            });
+        }
     }
 
     /// Calls `each` with the parts of an idle time in which work was recorded; the others are not recorded.
@@ -111,24 +146,40 @@ impl Cutter<'_> {
         if start_ns >= end_ns {
             return;
         }
+        if matches!(state, DeviceState::Host | DeviceState::LaunchCall) {
+            self.charged = self.charged.saturating_add(end_ns.saturating_sub(start_ns));
+        }
         let is_before_first = self.is_before_first;
         let same = |last: &DeviceSegment| {
             last.end_ns == start_ns
                 && last.state == state
                 && last.call == call
                 && last.is_before_first == is_before_first
-                // Each piece of launched work is judged by its own length.
-                && state != DeviceState::Launched
         };
-        match self.segments.last_mut() {
+        match self.window.segments.last_mut() {
             Some(last) if same(last) => last.end_ns = end_ns,
-            _ => self.segments.push(DeviceSegment {
+            _ => self.window.segments.push(DeviceSegment {
                 start_ns,
                 end_ns,
                 state,
                 call,
+                function: None,
                 is_before_first,
             }),
         }
     }
+}
+
+/// Returns how long any of the spans lasted, added up over the devices.
+pub(crate) fn union(mut spans: Vec<(u32, i64, i64)>) -> i64 {
+    spans.sort_unstable();
+    let mut sum = 0_i64;
+    let mut until: Option<(u32, i64)> = None;
+    for (device, start, end) in spans {
+        let before = until.filter(|(other, _)| *other == device);
+        let start = before.map_or(start, |(_, ran)| ran.max(start));
+        sum = sum.saturating_add(end.saturating_sub(start).max(0));
+        until = Some((device, end.max(start)));
+    }
+    sum
 }

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use profiler_host::diagnostics::printable;
 
-use super::{DeviceIdle, GpuIdle, IdleCharge};
+use super::{DeviceIdle, Drained, GpuIdle, IdleCharge, LongestWork, WaitsOfNamed};
 use crate::options::TableOptions;
 use crate::sentence::percent;
 use crate::text::Field;
@@ -23,14 +23,23 @@ impl GpuIdle {
             return "no work of a device was recorded in the window\n".to_owned();
         }
         let devices = self.devices.iter().map(|device| device.text(options));
-        devices.collect::<Vec<_>>().join("\n")
+        let ranks = self.ranks().map(|sentence| format!("{sentence}\n"));
+        ranks
+            .into_iter()
+            .chain(devices)
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     /// Returns all numbers as a JSON object, without the single segments: times in nanoseconds, shares from 0 to 1.
     #[must_use]
     pub fn to_json(&self) -> String {
         let devices = self.devices.iter().map(DeviceIdle::json);
-        object([Field::raw("devices", lines(devices))]) + "\n"
+        let ranks = self.ranks().map(|sentence| sentence.to_string());
+        object([
+            Field::optional_text("ranks", ranks.as_deref()),
+            Field::raw("devices", lines(devices)),
+        ]) + "\n"
     }
 }
 
@@ -41,7 +50,7 @@ impl fmt::Display for GpuIdle {
 }
 
 impl DeviceIdle {
-    /// Returns what limits the device, in two sentences.
+    /// Returns what limits the device, and how much faster the work would be done at most without what kept it waiting.
     #[must_use]
     pub fn verdict(&self) -> String {
         let sentences = self.sentences();
@@ -51,21 +60,12 @@ impl DeviceIdle {
 
     /// Returns the device as people name it: `GPU 0 (NVIDIA H100)`.
     pub(crate) fn title(&self) -> String {
-        let mut title = match self.device {
-            Some(ordinal) => format!("GPU {ordinal}"),
-            None => "GPU".to_owned(),
-        };
-        if let Some(rank) = self.rank {
-            let _ = write!(title, " of rank {rank}");
-        }
-        if !self.device_name.is_empty() {
-            let _ = write!(title, " ({})", printable(&self.device_name));
-        }
-        title
+        device_title(self.device, self.rank, &self.device_name)
     }
 
     fn text(&self, options: &TableOptions) -> String {
-        let mut text = format!("{}: {}\n", self.title(), self.verdict());
+        let mut text = format!("{}: {}\n\n", self.title(), self.verdict());
+        text += &self.strip_text(options);
         let window = self.window_ns();
         let states = [
             ("busy", self.busy_ns),
@@ -150,7 +150,7 @@ impl DeviceIdle {
     }
 
     fn json(&self) -> String {
-        let charges = |charges: &[IdleCharge]| lines(charges.iter().map(IdleCharge::json));
+        let charges = |charges: &[IdleCharge]| lines(charges.iter().map(charge_json));
         object([
             Field::optional("rank", self.rank),
             Field::optional("device", self.device),
@@ -166,6 +166,8 @@ impl DeviceIdle {
             Field::raw("unexplained_ns", self.unexplained_ns),
             Field::raw("before_first_ns", self.before_first_ns),
             Field::raw("after_last_ns", self.after_last_ns),
+            Field::raw("blocked_ns", self.blocked_ns),
+            Field::raw("collectives_ns", self.collectives_ns),
             Field::optional("busy_share", self.busy_share()),
             Field::raw(
                 "verdict",
@@ -175,6 +177,9 @@ impl DeviceIdle {
                         .map(|sentence| string(&sentence.to_string())),
                 ),
             ),
+            Field::optional("longest_work", self.longest_work.as_ref().map(work_json)),
+            Field::raw("drained", lines(self.drained.iter().map(drained_json))),
+            Field::optional("named", self.named.as_ref().map(named_json)),
             Field::raw("charges", charges(&self.charges)),
             Field::raw("before_first", charges(&self.before_first)),
         ])
@@ -186,14 +191,65 @@ impl IdleCharge {
         let name = self.name.as_deref();
         name.map_or_else(|| OUTSIDE.to_owned(), printable)
     }
+}
 
-    fn json(&self) -> String {
-        object([
-            Field::optional_text("name", self.name.as_deref()),
-            Field::text("location", &self.location),
-            Field::raw("idle_ns", self.idle_ns),
-            Field::raw("in_call_ns", self.in_call_ns),
-            Field::raw("inclusive_ns", self.inclusive_ns),
-        ])
+/// Returns a device as people name it: `GPU 0 (NVIDIA H100)`.
+pub(super) fn device_title(ordinal: Option<u32>, rank: Option<u64>, name: &str) -> String {
+    let mut title = match ordinal {
+        Some(ordinal) => format!("GPU {ordinal}"),
+        None => "GPU".to_owned(),
+    };
+    if let Some(rank) = rank {
+        let _ = write!(title, " of rank {rank}");
     }
+    if !name.is_empty() {
+        let _ = write!(title, " ({})", printable(name));
+    }
+    title
+}
+
+pub(super) fn charge_json(charge: &IdleCharge) -> String {
+    object([
+        Field::optional_text("name", charge.name.as_deref()),
+        Field::text("location", &charge.location),
+        Field::raw("idle_ns", charge.idle_ns),
+        Field::raw("in_call_ns", charge.in_call_ns),
+        Field::raw("inclusive_ns", charge.inclusive_ns),
+        Field::raw("inclusive_in_call_ns", charge.inclusive_in_call_ns),
+    ])
+}
+
+fn work_json(work: &LongestWork) -> String {
+    object([
+        Field::text("name", &work.name),
+        Field::optional_text("function", work.function.as_deref()),
+        Field::text("location", &work.location),
+        Field::raw("ns", work.ns),
+    ])
+}
+
+fn drained_json(drained: &Drained) -> String {
+    object([
+        Field::text("call", &drained.call),
+        Field::optional_text("scope", drained.scope.as_deref()),
+        Field::text("location", &drained.location),
+        Field::raw("idle_ns", drained.idle_ns),
+        Field::raw("times", drained.times),
+    ])
+}
+
+fn named_json(named: &WaitsOfNamed) -> String {
+    let meanwhile = named.meanwhile.iter().map(|meanwhile| {
+        object([
+            Field::text("name", &meanwhile.name),
+            Field::text("location", &meanwhile.location),
+            Field::raw("ns", meanwhile.ns),
+        ])
+    });
+    object([
+        Field::raw("half_in", named.half_in),
+        Field::raw("of", named.of),
+        Field::raw("longest_call_ns", named.longest_call_ns),
+        Field::raw("meanwhile", lines(meanwhile)),
+    ])
 }

@@ -4,23 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::{DeviceState, GpuIdle, IdleCharge};
+use super::{DeviceIdle, DeviceState, GpuIdle, IdleCharge};
 use crate::gpu_work::GpuWork;
 use crate::timeline::{KernelGap, Launch, Slice, SliceKind, SliceName, Timeline, Track, TrackKind};
 
 /// A timeline that is written by hand, in microseconds.
 #[derive(Default)]
-struct Drawn(Timeline);
+pub(super) struct Drawn(pub(super) Timeline);
 
 impl Drawn {
-    fn new(duration: i64) -> Self {
+    pub(super) fn new(duration: i64) -> Self {
         let mut drawn = Self::default();
         drawn.0.duration_ns = duration * 1000;
         drawn.0.has_kernels = true;
         drawn
     }
 
-    fn track(&mut self, kind: TrackKind, id: u64, device: Option<u32>) -> u32 {
+    pub(super) fn track(&mut self, kind: TrackKind, id: u64, device: Option<u32>) -> u32 {
         let index = self.0.tracks.len();
         self.0.tracks.push(Track {
             kind,
@@ -31,15 +31,15 @@ impl Drawn {
         u32::try_from(index).expect("few")
     }
 
-    fn thread(&mut self, id: u64) -> u32 {
+    pub(super) fn thread(&mut self, id: u64) -> u32 {
         self.track(TrackKind::HostThread, id, None)
     }
 
-    fn stream(&mut self, device: u32, id: u64) -> u32 {
+    pub(super) fn stream(&mut self, device: u32, id: u64) -> u32 {
         self.track(TrackKind::GpuStream, id, Some(device))
     }
 
-    fn name(&mut self, text: &str) -> u32 {
+    pub(super) fn name(&mut self, text: &str) -> u32 {
         let names = &mut self.0.names;
         let known = names.iter().position(|name| &*name.text == text);
         let index = known.unwrap_or_else(|| {
@@ -57,7 +57,7 @@ impl Drawn {
         u32::try_from(self.0.slices.len() - 1).expect("few")
     }
 
-    fn scope(
+    pub(super) fn scope(
         &mut self,
         track: u32,
         name: &str,
@@ -75,7 +75,7 @@ impl Drawn {
         })
     }
 
-    fn launch(&mut self, track: u32, (from, to): (i64, i64)) -> u32 {
+    pub(super) fn launch(&mut self, track: u32, (from, to): (i64, i64)) -> u32 {
         let launches = &mut self.0.launches;
         let correlation = u32::try_from(launches.len()).expect("few");
         launches.push(Launch {
@@ -88,7 +88,22 @@ impl Drawn {
         correlation
     }
 
-    fn work(&mut self, track: u32, (from, to): (i64, i64), launch: Option<u32>) {
+    pub(super) fn work(&mut self, track: u32, span: (i64, i64), launch: Option<u32>) {
+        self.push_work(track, span, launch, None);
+    }
+
+    /// Adds work that a call launched.
+    pub(super) fn work_of(&mut self, track: u32, span: (i64, i64), launch: Option<u32>, call: u32) {
+        self.push_work(track, span, launch, Some(call));
+    }
+
+    fn push_work(
+        &mut self,
+        track: u32,
+        (from, to): (i64, i64),
+        launch: Option<u32>,
+        parent: Option<u32>,
+    ) {
         let work = u32::try_from(self.0.work.len()).expect("few");
         self.0.work.push(GpuWork::default());
         self.slice(Slice {
@@ -98,6 +113,7 @@ impl Drawn {
             duration_ns: (to - from) * 1000,
             work: Some(work),
             launch,
+            parent,
             ..Slice::default()
         });
     }
@@ -285,6 +301,63 @@ fn what_is_not_recorded_is_neither_busy_nor_idle() {
 }
 
 #[test]
+fn launched_work_is_late_by_all_of_the_time_before_it_whatever_divides_that() {
+    let mut drawn = Drawn::new(100);
+    let (main, stream) = (drawn.thread(1), drawn.stream(0, 7));
+    let [first, second, third] = [1, 2, 3].map(|at| drawn.launch(main, (at, at + 1)));
+    drawn.work(stream, (10, 20), Some(first));
+    drawn.work(stream, (34, 40), Some(second));
+    drawn.work(stream, (49, 50), Some(third));
+    drawn.0.kernel_gaps = vec![KernelGap {
+        start_ns: 26_000,
+        duration_ns: 2_000,
+        ..KernelGap::default()
+    }];
+    let device = &drawn.0.gpu_idle().devices[0];
+    assert_eq!(
+        (device.launched_ns, device.unexplained_ns),
+        (21_000, 12_000)
+    );
+}
+
+#[test]
+fn a_name_of_two_places_has_none() {
+    let mut drawn = Drawn::new(100);
+    let (main, stream) = (drawn.thread(1), drawn.stream(0, 7));
+    for (from, text) in [(20, "load"), (30, "save"), (40, "load")] {
+        drawn.0.names.push(SliceName {
+            text: text.into(),
+            location: format!("src/{from}.rs:1").into(),
+            ..SliceName::default()
+        });
+        let name = u32::try_from(drawn.0.names.len() - 1).expect("few");
+        drawn.slice(Slice {
+            track: main,
+            name,
+            start_ns: from * 1000,
+            duration_ns: 10_000,
+            ..Slice::default()
+        });
+    }
+    let [first, second] = [1, 60].map(|at| drawn.launch(main, (at, at + 1)));
+    drawn.work(stream, (10, 20), Some(first));
+    drawn.work(stream, (70, 80), Some(second));
+    let device = &drawn.0.gpu_idle().devices[0];
+    let places = device.charges.iter();
+    let places: Vec<_> = places
+        .map(|charge| (charge.name.as_deref(), &*charge.location, charge.idle_ns))
+        .collect();
+    assert_eq!(
+        places,
+        [
+            (Some("load"), "", 20_000),
+            (None, "", 11_000),
+            (Some("save"), "src/30.rs:1", 10_000)
+        ]
+    );
+}
+
+#[test]
 fn without_work_there_is_no_device() {
     let mut drawn = Drawn::new(10);
     let main = drawn.thread(1);
@@ -300,7 +373,7 @@ const DEVICES: u32 = 2;
 
 /// A scope is a start, a length and a name; those that cross others are on a further track.
 #[derive(Clone, Debug)]
-struct Program {
+pub(super) struct Program {
     scopes: Vec<(u32, i64, i64, u8, Option<usize>)>,
     polls: Vec<(u32, i64, i64, usize)>,
     futures: Vec<(i64, i64, Option<usize>)>,
@@ -309,7 +382,7 @@ struct Program {
     gaps: Vec<(i64, i64)>,
 }
 
-fn programs() -> impl Strategy<Value = Program> {
+pub(super) fn programs() -> impl Strategy<Value = Program> {
     let index = || proptest::option::of(0..200_usize);
     let start = || -10..WINDOW;
     (
@@ -343,7 +416,7 @@ fn programs() -> impl Strategy<Value = Program> {
 
 impl Program {
     /// Tracks: threads; a further one of the first thread; futures; two streams of each device.
-    fn timeline(&self) -> Timeline {
+    pub(super) fn timeline(&self) -> Timeline {
         let mut drawn = Drawn::default();
         for thread in 0..THREADS {
             drawn.thread(thread.into());
@@ -409,6 +482,12 @@ impl Program {
                 ..Launch::default()
             })
             .collect();
+        // The work of a launch belongs to any call, or to none.
+        let calls: Vec<u32> = (0..)
+            .zip(&slices)
+            .filter(|(_, slice)| slice.kind != SliceKind::FuturePoll)
+            .map(|(index, _)| index)
+            .collect();
         for &(stream, start_ns, duration_ns, launch) in &self.works {
             let launch = launch.map(|launch| launch % self.launches.len());
             slices.push(Slice {
@@ -417,6 +496,9 @@ impl Program {
                 start_ns,
                 duration_ns,
                 launch: launch.and_then(|launch| u32::try_from(launch).ok()),
+                parent: launch
+                    .filter(|launch| launch % 4 != 0 && !calls.is_empty())
+                    .map(|launch| calls[launch % calls.len()]),
                 ..Slice::default()
             });
         }
@@ -484,18 +566,25 @@ fn state(timeline: &Timeline, device: u32, at: i64) -> State {
         })
     };
     let is_before = !works().any(|work| work.start_ns <= at);
-    if works().any(|work| holds(work, at)) {
-        return (DeviceState::Busy, None, false);
-    }
-    let is_missing = timeline
-        .kernel_gaps
-        .iter()
-        .any(|gap| gap.start_ns <= at && at < gap.start_ns + gap.duration_ns);
     let launch_of = |work: &Slice| work.launch.map(|launch| timeline.launches[launch as usize]);
     let order = |work: &&Slice| {
         let launch = launch_of(work).map(|launch| (launch.start_ns, launch.correlation));
         (work.start_ns, launch.is_none(), launch)
     };
+    let running = works()
+        .filter(|work| holds(work, at))
+        .min_by_key(|work| (order(work), -work.duration_ns));
+    if let Some(work) = running {
+        return (
+            DeviceState::Busy,
+            work.parent.map(|call| call as usize),
+            false,
+        );
+    }
+    let is_missing = timeline
+        .kernel_gaps
+        .iter()
+        .any(|gap| gap.start_ns <= at && at < gap.start_ns + gap.duration_ns);
     let next = works().filter(|work| work.start_ns > at).min_by_key(order);
     let missing = (DeviceState::NotRecorded, None, is_before);
     if is_missing {
@@ -528,16 +617,36 @@ fn names(timeline: &Timeline, call: usize) -> (String, BTreeSet<String>) {
 }
 
 /// The own and inclusive times by name; the empty name stands for no function.
-type Charges = BTreeMap<String, (i64, i64, i64)>;
+type Charges = BTreeMap<String, (i64, i64, i64, i64)>;
 
 fn by_name(charges: &[IdleCharge]) -> Charges {
     let charges = charges.iter();
     charges
         .map(|charge| {
-            let times = (charge.idle_ns, charge.in_call_ns, charge.inclusive_ns);
+            let times = (
+                charge.idle_ns,
+                charge.in_call_ns,
+                charge.inclusive_ns,
+                charge.inclusive_in_call_ns,
+            );
             (charge.name.clone().unwrap_or_default(), times)
         })
         .collect()
+}
+
+/// The own and inclusive busy times by name.
+fn busy_by_name(device: &DeviceIdle) -> BTreeMap<String, (i64, i64)> {
+    let busy = device.busy.iter();
+    busy.map(|of| {
+        let name = of.name.clone().unwrap_or_default();
+        (name, (of.busy_ns, of.inclusive_ns))
+    })
+    .collect()
+}
+
+/// The names where there is no call.
+fn outside() -> (String, BTreeSet<String>) {
+    (String::new(), BTreeSet::from([String::new()]))
 }
 
 /// Returns an error if an account differs from the model in any nanosecond.
@@ -556,6 +665,7 @@ fn compare(timeline: &Timeline, idle: &GpuIdle) -> Result<(), String> {
         let ordinal = device.device.ok_or("a device without an ordinal")?;
         let mut sums: BTreeMap<(String, bool), i64> = BTreeMap::new();
         let mut charges = [Charges::new(), Charges::new()];
+        let mut busy: BTreeMap<String, (i64, i64)> = BTreeMap::new();
         let mut segments = device.segments.iter().peekable();
         for at in begin..end {
             let model = state(timeline, ordinal, at);
@@ -572,16 +682,22 @@ fn compare(timeline: &Timeline, idle: &GpuIdle) -> Result<(), String> {
                 return Err(format!("at {at}: {segment:?}, model {model:?}"));
             }
             *sums.entry((format!("{:?}", model.0), model.2)).or_default() += 1;
+            if model.0 == DeviceState::Busy {
+                let (own, around) = model.1.map_or_else(outside, |call| names(timeline, call));
+                for name in around {
+                    let times = busy.entry(name.clone()).or_default();
+                    times.1 += 1;
+                    times.0 += i64::from(name == own);
+                }
+            }
             if is_charged {
                 let charges = &mut charges[usize::from(model.2)];
                 let is_in_call = i64::from(model.0 == DeviceState::LaunchCall);
-                let (own, around) = match model.1 {
-                    Some(call) => names(timeline, call),
-                    None => (String::new(), BTreeSet::from([String::new()])),
-                };
+                let (own, around) = model.1.map_or_else(outside, |call| names(timeline, call));
                 for name in around {
                     let times = charges.entry(name.clone()).or_default();
                     times.2 += 1;
+                    times.3 += is_in_call;
                     if name == own {
                         times.0 += 1;
                         times.1 += is_in_call;
@@ -622,6 +738,10 @@ fn compare(timeline: &Timeline, idle: &GpuIdle) -> Result<(), String> {
                 "{found:?} {found_charges:?}, model {expected:?} {charges:?}"
             ));
         }
+        let found = busy_by_name(device);
+        if found != busy {
+            return Err(format!("busy {found:?}, model {busy:?}"));
+        }
         let own: i64 = device.charges.iter().map(|charge| charge.idle_ns).sum();
         if own != device.charged_ns() {
             return Err(format!("charges are {own}, idle {}", device.charged_ns()));
@@ -639,7 +759,7 @@ proptest! {
     }
 
     #[test]
-    fn a_planted_nanosecond_is_found(program in programs(), which in 0..1000_usize, kind in 0..4) {
+    fn a_planted_nanosecond_is_found(program in programs(), which in 0..1000_usize, kind in 0..5) {
         let timeline = program.timeline();
         let mut idle = timeline.gpu_idle();
         prop_assume!(!idle.devices.is_empty());
@@ -653,10 +773,15 @@ proptest! {
                 prop_assume!(segments > 1);
                 let cut = 1 + which % (segments - 1);
                 let (before, after) = (device.segments[cut - 1], device.segments[cut]);
-                // Two pieces of launched work are two segments in one state.
+                // The time before the first work is another state.
                 prop_assume!((before.state, before.call) != (after.state, after.call));
                 device.segments[cut - 1].end_ns += 1;
                 device.segments[cut].start_ns += 1;
+            }
+            3 => {
+                prop_assume!(!device.busy.is_empty());
+                let functions = device.busy.len();
+                device.busy[which % functions].inclusive_ns += 1;
             }
             _ => {
                 let charges = device.charges.len();

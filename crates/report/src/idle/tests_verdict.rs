@@ -28,9 +28,9 @@ fn from_nine_tenths_on_the_device_limits() {
     let load = [charge("load", 10_000, 10_000)];
     assert_eq!(
         device(90_000, &load).verdict(),
-        "The GPU limits it: it was busy for 90 % of the time between its first work and its last. `load` kept it waiting \
-         longest, for 100 % of the idle time between its first work and its last: without that, the work would be done at \
-         most 1.11 × as fast."
+        "The GPU limits it: it was busy for 90 % of the time between its first work and its last. `load`, with what \
+         it calls, kept it waiting for 100 % of the idle time between its first work and its last: without that, the work \
+         would be done at most 1.11 × as fast."
     );
     let mostly = device(89_000, &load).verdict();
     assert!(
@@ -70,7 +70,7 @@ fn the_most_specific_function_with_half_of_the_idle_time_is_named() {
     ];
     assert_eq!(
         device(20_000, &charges).verdict(),
-        "`load` keeps the GPU waiting: it was idle for 80 % of the time between its first work and its last, 60 % of that \
+        "`load` keeps the GPU waiting: the GPU was idle for 80 % of the time between its first work and its last, 60 % of that \
          inside of it (src/data.rs:12). Without that, the work would be done at most 1.92 × as fast."
     );
 }
@@ -78,20 +78,21 @@ fn the_most_specific_function_with_half_of_the_idle_time_is_named() {
 #[test]
 fn where_no_function_has_half_none_dominates() {
     let charges = [
+        // With what it calls, the first one kept the device waiting for less time than the second one.
         charge("one", 30_000, 30_000),
-        charge("two", 25_000, 25_000),
+        charge("two", 25_000, 39_000),
         charge("", 25_000, 25_000),
     ];
     assert_eq!(
         device(20_000, &charges).verdict(),
         "The host keeps the GPU waiting: it was idle for 80 % of the time between its first work and its last, and no \
-         function dominates. `one` kept it waiting longest, for 38 % of that: without that, the work would be done at most \
-         1.43 × as fast."
+         function dominates. `one` itself kept it waiting for 38 % of that: without that, the work would be done at most 1.43 × \
+         as fast."
     );
     let outside = [charge("", 60_000, 60_000)];
     let verdict = device(20_000, &outside).verdict();
     assert!(
-        verdict.starts_with("Code outside of measured functions keeps the GPU waiting: it"),
+        verdict.starts_with("Code outside of measured functions keeps the GPU waiting: the GPU"),
         "{verdict}"
     );
 }
@@ -116,7 +117,7 @@ fn what_the_account_does_not_know_is_said() {
     let verdict = early.verdict();
     assert!(
         verdict.starts_with(
-            "Most of the window is start-up: the first work began after 300 µs, 75 % of the window. `one` kept it waiting longest"
+            "Most of the window is start-up: the first work began after 300 µs, 75 % of the window. `one`, with what it calls, kept it waiting for 100 %"
         ),
         "{verdict}"
     );
@@ -131,4 +132,34 @@ fn what_the_account_does_not_know_is_said() {
             .verdict()
             .starts_with("What limits the GPU was not recorded")
     );
+}
+
+#[test]
+fn where_the_calls_that_launch_take_most_of_a_time_that_is_said_of_the_same_time() {
+    let in_calls = "; most of it is in the calls that launch work.";
+    let verdict = |in_call_ns, inclusive_in_call_ns| {
+        let step = IdleCharge {
+            in_call_ns,
+            inclusive_in_call_ns,
+            ..charge("layer", 10_000, 70_000)
+        };
+        device(20_000, &[step, charge("launch", 70_000, 39_000)]).verdict()
+    };
+    assert!(verdict(0, 36_000).contains(in_calls));
+    assert!(!verdict(10_000, 35_000).contains(in_calls));
+}
+
+#[test]
+fn of_a_function_that_mostly_calls_others_the_longest_of_all_is_named_too() {
+    let charges = [
+        charge("epoch", 5_000, 70_000),
+        charge("backward", 35_000, 35_000),
+        charge("forward", 30_000, 30_000),
+        charge("", 10_000, 10_000),
+    ];
+    let longest = "Of all functions by themselves, `backward` kept it waiting longest, for 44 %.";
+    let verdict = device(20_000, &charges).verdict();
+    assert!(verdict.ends_with(longest), "{verdict}");
+    let itself = [charge("epoch", 40_000, 70_000), charge("x", 30_000, 30_000)];
+    assert!(!device(20_000, &itself).verdict().contains("by themselves"));
 }

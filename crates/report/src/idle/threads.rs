@@ -19,6 +19,8 @@ pub(super) struct Threads {
     /// The number of the thread of each track.
     thread_of: Vec<usize>,
     times: Vec<Vec<Innermost>>,
+    /// The process of each thread.
+    processes: Vec<(Option<u64>, u64)>,
 }
 
 impl Threads {
@@ -35,6 +37,10 @@ impl Threads {
                 *numbers.entry(thread).or_insert(next)
             })
             .collect();
+        let mut processes = vec![(None, 0); numbers.len()];
+        for ((process, rank, ..), number) in &numbers {
+            processes[*number] = (*rank, *process);
+        }
         let mut scopes: Vec<Vec<Scope>> = vec![Vec::new(); numbers.len()];
         for (index, slice) in (0..).zip(&timeline.slices) {
             let call = match slice.kind {
@@ -60,9 +66,67 @@ impl Threads {
                 },
             });
         }
+        // A thread that launches inside of an entered handle works for the scope of that from then on.
+        for launch in &timeline.launches {
+            let (Some(entered), Some(parent)) = (launch.since_entered_ns, launch.parent) else {
+                continue;
+            };
+            let (Some(thread), Some(parent)) = (
+                thread_of.get(launch.track as usize),
+                timeline
+                    .slices
+                    .get(parent as usize)
+                    .map(|slice| match slice.kind {
+                        SliceKind::FuturePoll => callers[parent as usize],
+                        _ => parent,
+                    }),
+            ) else {
+                continue;
+            };
+            let start = launch.start_ns.saturating_sub(entered);
+            scopes[*thread].push(Scope {
+                start,
+                end: launch.start_ns.saturating_add(launch.duration_ns.max(0)),
+                index: parent,
+                call: parent,
+                open_from: start,
+            });
+        }
         Self {
             thread_of,
             times: scopes.into_iter().map(times).collect(),
+            processes,
+        }
+    }
+
+    /// Returns the number of the thread of a track.
+    pub(super) fn of_track(&self, track: u32) -> Option<usize> {
+        self.thread_of.get(track as usize).copied()
+    }
+
+    /// Returns how many threads there are.
+    pub(super) fn count(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Calls `each` with the times of calls on the other threads of a process.
+    pub(super) fn others_during(
+        &self,
+        track: u32,
+        span: (i64, i64),
+        mut each: impl FnMut(i64, i64, u32),
+    ) {
+        let Some(own) = self.of_track(track) else {
+            return;
+        };
+        let is_other =
+            |thread: &usize| *thread != own && self.processes[*thread] == self.processes[own];
+        for thread in (0..self.count()).filter(is_other) {
+            during(&self.times[thread], span, |from, to, call| {
+                if let Some(call) = call {
+                    each(from, to, call);
+                }
+            });
         }
     }
 
@@ -70,28 +134,36 @@ impl Threads {
     pub(super) fn during(
         &self,
         track: u32,
-        (from, to): (i64, i64),
-        mut each: impl FnMut(i64, i64, Option<u32>),
+        span: (i64, i64),
+        each: impl FnMut(i64, i64, Option<u32>),
     ) {
-        let thread = self.thread_of.get(track as usize);
-        let times = thread.map_or(&[][..], |thread| &self.times[*thread]);
-        let first = times.partition_point(|time| time.end <= from);
-        let mut at = from;
-        for time in &times[first..] {
-            if time.start >= to {
-                break;
-            }
-            if time.start > at {
-                each(at, time.start, None);
-                at = time.start;
-            }
-            let end = time.end.min(to);
-            each(at, end, Some(time.call).filter(|call| *call != NONE));
-            at = end;
+        let thread = self.of_track(track);
+        let times = thread.map_or(&[][..], |thread| &self.times[thread]);
+        during(times, span, each);
+    }
+}
+
+fn during(
+    times: &[Innermost],
+    (from, to): (i64, i64),
+    mut each: impl FnMut(i64, i64, Option<u32>),
+) {
+    let first = times.partition_point(|time| time.end <= from);
+    let mut at = from;
+    for time in &times[first..] {
+        if time.start >= to {
+            break;
         }
-        if at < to {
-            each(at, to, None);
+        if time.start > at {
+            each(at, time.start, None);
+            at = time.start;
         }
+        let end = time.end.min(to);
+        each(at, end, Some(time.call).filter(|call| *call != NONE));
+        at = end;
+    }
+    if at < to {
+        each(at, to, None);
     }
 }
 

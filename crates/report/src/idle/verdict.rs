@@ -1,13 +1,11 @@
-//! What limits a device, in two sentences.
+//! What limits a device, by the thresholds of its account.
 
 use super::{DeviceIdle, IdleCharge};
-use crate::sentence::{Sentence, percent};
-use crate::text::units::time;
 
 /// From this busy share on, the device limits the program.
-const BUSY: f64 = 0.9;
+pub(super) const BUSY: f64 = 0.9;
 /// From this busy share on, it mostly does.
-const MOSTLY_BUSY: f64 = 0.6;
+pub(super) const MOSTLY_BUSY: f64 = 0.6;
 /// From this share of its idle time on, a function is named.
 const NAMED: f64 = 0.5;
 
@@ -30,6 +28,16 @@ pub(super) enum Limit<'d> {
     Charged(&'d IdleCharge),
     /// The host, and no function more than others.
     Host,
+}
+
+/// The function that the sentences name, or no function.
+pub(super) struct Subject<'d> {
+    pub(super) charge: &'d IdleCharge,
+    /// How long it kept the device waiting, and the part of it in the calls that launch work.
+    pub(super) ns: i64,
+    pub(super) in_call_ns: i64,
+    /// `true` if that contains what it calls.
+    pub(super) is_inclusive: bool,
 }
 
 impl DeviceIdle {
@@ -63,7 +71,7 @@ impl DeviceIdle {
     }
 
     /// Returns what an amount of idle time is of that between the first work and the last.
-    fn share_of_waiting(&self, ns: i64) -> f64 {
+    pub(super) fn share_of_waiting(&self, ns: i64) -> f64 {
         let waiting = self.waiting_ns();
         if waiting > 0 {
             ns as f64 / waiting as f64
@@ -73,7 +81,7 @@ impl DeviceIdle {
     }
 
     /// Returns the most specific function in which at least half of the idle time passed. A step is no function.
-    fn named(&self) -> Option<&IdleCharge> {
+    pub(super) fn named(&self) -> Option<&IdleCharge> {
         let is_most = |charge: &&IdleCharge| self.share_of_waiting(charge.inclusive_ns) >= NAMED;
         let most = self
             .charges
@@ -84,139 +92,47 @@ impl DeviceIdle {
     }
 
     /// Returns the function, or no function, in which most of the idle time passed itself.
-    fn largest(&self) -> Option<&IdleCharge> {
+    pub(super) fn largest(&self) -> Option<&IdleCharge> {
         let functions = self.charges.iter().filter(|charge| !charge.is_step());
         functions.max_by_key(|charge| charge.idle_ns)
     }
 
-    /// Returns the sentences: what limits the device, and by how much.
-    pub(crate) fn sentences(&self) -> Vec<Sentence> {
-        let busy = percent(self.busy_share().unwrap_or(0.0));
-        let idle = percent(1.0 - self.busy_share().unwrap_or(0.0));
-        let window = self.window_ns() as f64;
-        let of_window = |ns: i64| percent(ns as f64 / window);
-        let between = "between its first work and its last";
-        let sentence = Sentence::new();
-        let first = match self.limit() {
-            Limit::NotRecorded => sentence
-                .strong("What limits the GPU was not recorded")
-                .text(&format!(
-                    ": work is missing for {} of the window.",
-                    of_window(self.not_recorded_ns)
-                )),
-            Limit::StartUp => sentence.strong("Most of the window is start-up").text(&format!(
-                ": the first work began after {}, {} of the window.",
-                time(self.before_first_ns as f64),
-                of_window(self.before_first_ns)
-            )),
-            Limit::AfterLast => sentence.strong("Most of the window came after the last work").text(
-                &format!(
-                    " of the GPU: {}, {} of it.",
-                    time(self.after_last_ns as f64),
-                    of_window(self.after_last_ns)
-                ),
-            ),
-            Limit::Device | Limit::MostlyDevice => {
-                let is_copying = self.copy_ns > self.busy_ns / 2;
-                let copies = percent(self.copy_ns as f64 / self.busy_ns.max(1) as f64);
-                sentence
-                    .strong(match (self.limit(), is_copying) {
-                        (Limit::Device, false) => "The GPU limits it",
-                        (Limit::Device, true) => "Copies limit it",
-                        (_, false) => "Mostly the GPU limits it",
-                        (_, true) => "Mostly copies limit it",
-                    })
-                    .text(&if is_copying {
-                        format!(
-                            ": the GPU was busy for {busy} of the time {between}, {copies} of that with copies and fills and \
-                             without kernels."
-                        )
-                    } else {
-                        format!(": it was busy for {busy} of the time {between}.")
-                    })
-            }
-            Limit::Launched => sentence.strong("Launched work begins late").text(&format!(
-                ": the GPU was idle for {idle} of the time {between}, {} of that with work that was launched at least 10 µs \
-                 before it began.",
-                percent(self.share_of_waiting(self.unexplained_ns))
-            )),
-            Limit::Charged(charge) => charge
-                .push_name(sentence)
-                .strong(" keeps the GPU waiting")
-                .text(&format!(
-                    ": it was idle for {idle} of the time {between}, {} of that {}.",
-                    percent(self.share_of_waiting(charge.inclusive_ns)),
-                    charge.place()
-                )),
-            Limit::Host => sentence.strong("The host keeps the GPU waiting").text(&format!(
-                ": it was idle for {idle} of the time {between}, and no function dominates."
-            )),
-        };
-        let mut sentences = vec![first];
-        sentences.extend(self.bound());
-        sentences
-    }
-
-    /// Says how much faster the work can be done at most, and without what.
-    fn bound(&self) -> Option<Sentence> {
-        let limit = self.limit();
-        let charge = match limit {
-            Limit::NotRecorded | Limit::Launched => return None,
-            _ if self.charged_ns() == 0 => return None,
-            Limit::Charged(charge) => charge,
-            _ => self.named().or_else(|| self.largest())?,
-        };
-        let bound = self.bound_without(charge);
-        let is_in_call = exceeds_half(charge.in_call_ns, charge.inclusive_ns);
-        let mut sentence = Sentence::new();
-        sentence = if matches!(limit, Limit::Charged(_)) {
-            sentence.text("Without that")
-        } else {
-            let share = percent(self.share_of_waiting(charge.inclusive_ns));
-            let idle = match limit {
-                Limit::Host => "that",
-                _ => "the idle time between its first work and its last",
-            };
-            charge.push_name(sentence).text(&format!(
-                " kept it waiting longest, for {share} of {idle}: without that"
-            ))
-        };
-        let faster = if bound.is_finite() {
-            format!(", the work would be done at most {bound:.2} × as fast")
-        } else {
-            ", nothing would be left to wait for".to_owned()
-        };
-        sentence = sentence.text(&faster);
-        if is_in_call {
-            sentence = sentence.text("; most of it is in the calls that launch work");
+    /// Returns the function that the sentences name, or no function, and its time: with all that it calls where that is why it is
+    /// named, or else by itself.
+    pub(super) fn subject(&self) -> Option<Subject<'_>> {
+        if self.charged_ns() == 0 {
+            return None;
         }
-        Some(sentence.text("."))
+        let subject = |charge, (ns, in_call_ns), is_inclusive| Subject {
+            charge,
+            ns,
+            in_call_ns,
+            is_inclusive,
+        };
+        if let Some(named) = self.named() {
+            let times = (named.inclusive_ns, named.inclusive_in_call_ns);
+            return Some(subject(named, times, true));
+        }
+        let largest = self.largest()?;
+        Some(subject(
+            largest,
+            (largest.idle_ns, largest.in_call_ns),
+            false,
+        ))
     }
 }
 
 impl IdleCharge {
-    /// Returns `true` for the range that PyTorch draws around a step.
     fn is_step(&self) -> bool {
-        let name = self.name.as_deref().unwrap_or_default();
-        name.starts_with("ProfilerStep")
-    }
-
-    fn push_name(&self, sentence: Sentence) -> Sentence {
-        match &self.name {
-            Some(name) => sentence.name(name),
-            None => sentence.strong("Code outside of measured functions"),
-        }
-    }
-
-    fn place(&self) -> String {
-        match (&self.name, &*self.location) {
-            (None, _) => "outside of measured functions".to_owned(),
-            (Some(_), "") => "inside of it".to_owned(),
-            (Some(_), location) => format!("inside of it ({location})"),
-        }
+        self.name.as_deref().is_some_and(is_step)
     }
 }
 
-fn exceeds_half(part: i64, whole: i64) -> bool {
-    part > whole / 2
+pub(super) fn exceeds_half(part: i64, whole: i64) -> bool {
+    part > whole.saturating_sub(part)
+}
+
+/// Returns `true` for the range that PyTorch draws around a step.
+pub(super) fn is_step(name: &str) -> bool {
+    name.starts_with("ProfilerStep")
 }

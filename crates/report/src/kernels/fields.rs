@@ -36,7 +36,7 @@ fn scope_fields(scope: &ScopeKernels) -> Vec<Field> {
         Field::optional("launches_per_call", per_call),
         Field::nanoseconds("busy_ns", scope.busy_ns),
         Field::nanoseconds("copy_ns", scope.copy_ns),
-        Field::nanoseconds("idle_ns", scope.idle_ns),
+        Field::optional("idle_ns", scope.idle_ns.map(nanoseconds)),
         Field::optional("launch_gap_ns", scope.launch_gap_ns.map(nanoseconds)),
         Field::optional_text("verdict", scope.verdict().map(Verdict::as_str)),
     ]

@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::gaps::Gaps;
 use super::names::short_names;
 use super::row::{CopyUse, FillUse, KernelRow, KernelRowKind, KernelUse};
 use super::{Kernels, ScopeKernels};
 use crate::gpu_work::{GpuWorkKind, MemoryKind};
+use crate::idle::{DeviceSegment, DeviceState, union};
 use crate::times::Times;
 use crate::walk::NONE;
 
@@ -16,9 +16,8 @@ pub(crate) struct Item<'n> {
     pub(crate) name: &'n str,
     /// When it began and ended, in nanoseconds.
     pub(crate) span: (i64, i64),
+    /// The number of its device.
     pub(crate) device: u32,
-    /// The rank of its process.
-    pub(crate) rank: Option<u64>,
     /// The kind of work, if that is known.
     pub(crate) kind: Option<GpuWorkKind>,
     /// The name of its scope, and when the call began; [`NONE`] for no scope.
@@ -26,8 +25,8 @@ pub(crate) struct Item<'n> {
     pub(crate) call_start: i64,
     /// `true` if the call is among those that are counted: then its launches are too.
     pub(crate) is_counted: bool,
-    /// The number of its launch and when that ended, if it is known.
-    pub(crate) launch: Option<(u32, i64)>,
+    /// The number of its launch, if it is known.
+    pub(crate) launch: Option<u32>,
 }
 
 /// Which work has a row in common.
@@ -55,33 +54,31 @@ struct ScopeTally<'n> {
     launch_gap: i64,
 }
 
-/// Adds up work. `scope` returns the name of a scope and the number of its calls. A device is not idle where nothing was
-/// recorded of it.
+/// Adds up work. `devices` are the segments of each device, `scope` returns the name of a scope and the number of its calls.
 pub(crate) fn gather(
     mut items: Vec<Item<'_>>,
     has_launches: bool,
-    gaps: &Gaps,
+    devices: &[Vec<DeviceSegment>],
     scope: impl Fn(u32) -> (String, u64),
 ) -> Kernels {
-    items.sort_by_key(|item| (item.device, item.span));
+    // Of work that begins at once, that of the first launch ended the idle time before.
+    items.sort_by_key(|item| {
+        let (start, end) = item.span;
+        (item.device, start, item.launch.is_none(), item.launch, end)
+    });
     let mut tallies: HashMap<u32, ScopeTally<'_>> = HashMap::new();
-    // The device of the item before, and until when it worked.
-    let mut until: Option<(u32, i64)> = None;
+    let mut before: Option<(u32, i64)> = None;
     for item in &items {
         let (start, end) = item.span;
         let tally = tallies.entry(item.scope).or_default();
-        let before = until.filter(|(device, _)| *device == item.device);
-        if item.scope != NONE {
-            // Before the first work of the window, the device had nothing to do.
-            let idle_from = before.map_or(item.call_start, |(_, ran)| ran.max(item.call_start));
-            let idle = gaps.recorded(item.rank, idle_from, start);
-            tally.idle = tally.idle.saturating_add(idle);
-            if let Some((_, launched)) = item.launch {
-                let gap = gaps.recorded(item.rank, idle_from, launched.min(start));
-                tally.launch_gap = tally.launch_gap.saturating_add(gap);
-            }
+        let is_first = before != Some((item.device, start)) && start < end;
+        if is_first && item.scope != NONE {
+            let segments = devices.get(item.device as usize);
+            tally.add_idle(segments.map_or(&[], Vec::as_slice), item);
         }
-        until = Some((item.device, before.map_or(end, |(_, ran)| ran.max(end))));
+        if start < end {
+            before = Some((item.device, start));
+        }
         tally.add(item);
     }
     let mut scopes: Vec<ScopeKernels> = tallies
@@ -107,11 +104,38 @@ pub(crate) fn gather(
 }
 
 impl<'n> ScopeTally<'n> {
+    /// Adds the idle time that an item ended, since its call began.
+    fn add_idle(&mut self, segments: &[DeviceSegment], item: &Item<'_>) {
+        let (start, _) = item.span;
+        let before = segments.partition_point(|segment| segment.end_ns <= start);
+        let mut until = start;
+        for segment in segments[..before].iter().rev() {
+            if segment.end_ns != until || segment.end_ns <= item.call_start {
+                break;
+            }
+            let is_launched = match segment.state {
+                DeviceState::Busy | DeviceState::AfterLast => break,
+                DeviceState::Host | DeviceState::LaunchCall => Some(false),
+                DeviceState::Launched => Some(true),
+                DeviceState::NotRecorded => None,
+            };
+            until = segment.start_ns;
+            if let Some(is_launched) = is_launched {
+                let from = segment.start_ns.max(item.call_start);
+                let length = segment.end_ns.saturating_sub(from);
+                self.idle = self.idle.saturating_add(length);
+                if !is_launched {
+                    self.launch_gap = self.launch_gap.saturating_add(length);
+                }
+            }
+        }
+    }
+
     fn add(&mut self, item: &Item<'n>) {
         let (start, end) = item.span;
         self.work.push((item.device, start, end));
         let launch = item.launch.filter(|_| item.is_counted);
-        self.launches.extend(launch.map(|(launch, _)| launch));
+        self.launches.extend(launch);
         let (from, to) = match item.kind {
             Some(GpuWorkKind::Memcpy(copy)) => (Some(copy.from), Some(copy.to)),
             Some(GpuWorkKind::Memset(fill)) => (None, Some(fill.memory)),
@@ -187,25 +211,11 @@ impl<'n> ScopeTally<'n> {
             launches: has_launches.then_some(self.launches.len() as u64),
             busy_ns: busy as f64,
             copy_ns: (busy - kernels).max(0) as f64,
-            idle_ns: self.idle as f64,
+            idle_ns: (has_launches && is_named).then_some(self.idle as f64),
             launch_gap_ns: (has_launches && is_named).then_some(self.launch_gap as f64),
             rows,
         }
     }
-}
-
-/// Returns how long any of the spans lasted, added up over the devices.
-pub(crate) fn union(mut spans: Vec<(u32, i64, i64)>) -> i64 {
-    spans.sort_unstable();
-    let mut sum = 0_i64;
-    let mut until: Option<(u32, i64)> = None;
-    for (device, start, end) in spans {
-        let before = until.filter(|(other, _)| *other == device);
-        let start = before.map_or(start, |(_, ran)| ran.max(start));
-        sum = sum.saturating_add(end.saturating_sub(start).max(0));
-        until = Some((device, end.max(start)));
-    }
-    sum
 }
 
 #[cfg(test)]
@@ -218,12 +228,11 @@ mod tests {
             name: "kernel",
             span,
             device,
-            rank: None,
             kind: None,
             scope: 0,
             call_start: i64::MIN,
             is_counted: true,
-            launch: Some((0, i64::MAX)),
+            launch: Some(0),
         };
         let items = (0..3).flat_map(|device| {
             [
@@ -231,12 +240,23 @@ mod tests {
                 item(device, (0, i64::MAX)),
             ]
         });
-        let kernels = gather(items.collect(), true, &Gaps::default(), |_| {
-            ("call".to_owned(), 1)
-        });
+        let segment = |start_ns, end_ns, state| DeviceSegment {
+            start_ns,
+            end_ns,
+            state,
+            call: None,
+            function: None,
+            is_before_first: false,
+        };
+        let device = vec![
+            segment(i64::MIN, 0, DeviceState::Host),
+            segment(0, i64::MAX, DeviceState::Busy),
+        ];
+        let devices = vec![device; 3];
+        let kernels = gather(items.collect(), true, &devices, |_| ("call".to_owned(), 1));
         let scope = &kernels.scopes[0];
         let most = i64::MAX as f64;
-        assert_eq!((scope.busy_ns, scope.idle_ns), (most, most));
+        assert_eq!((scope.busy_ns, scope.idle_ns), (most, Some(most)));
         assert_eq!(scope.launch_gap_ns, Some(most));
     }
 }

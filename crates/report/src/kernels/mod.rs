@@ -1,7 +1,6 @@
 //! The kernels, copies and fills inside each scope.
 
 mod fields;
-mod gaps;
 mod gather;
 mod names;
 mod of_timeline;
@@ -18,8 +17,6 @@ use super::text::json::{array, lines, object, string};
 use super::text::{Field, csv};
 use super::verdict::Verdict;
 
-pub(crate) use gaps::Gaps;
-pub(crate) use gather::union;
 pub(crate) use of_timeline::of_timeline;
 pub use row::{CopyUse, FillUse, KernelRow, KernelRowKind, KernelUse, MinMax};
 
@@ -61,8 +58,8 @@ pub struct Kernels {
 
 /// The kernels, copies and fills that the calls of one scope launched.
 ///
-/// Times are in nanoseconds. A time in which a device was idle counts for the scope whose work ended it, from the
-/// beginning of the call on: for the call that the device waited for.
+/// Times are in nanoseconds. A time in which a device was idle, by the rules of [`GpuIdle`](crate::GpuIdle), counts for the
+/// scope whose work ended it, from the beginning of the call on: for the call that the device waited for.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ScopeKernels {
@@ -77,8 +74,8 @@ pub struct ScopeKernels {
     pub busy_ns: f64,
     /// How long copies and fills ran, and no kernel of the scope. It is in `busy_ns`.
     pub copy_ns: f64,
-    /// How long a device had nothing to do before the work, since the call began, as far as kernels were recorded.
-    pub idle_ns: f64,
+    /// How long devices were idle before the work, since the call began; `None` if launches were not recorded.
+    pub idle_ns: Option<f64>,
     /// The part of `idle_ns` in which the next work had not been launched; `None` if launches were not recorded.
     pub launch_gap_ns: Option<f64>,
     /// One row for each kernel, and for each direction of copies; the longest total first.
@@ -94,8 +91,8 @@ impl ScopeKernels {
         (self.calls > 0).then(|| launches as f64 / self.calls as f64)
     }
 
-    /// Returns what limits the scope: see [`Verdict`]. `None` for work that no measured scope launched, and where the
-    /// device was idle for at least as long as it worked, if launches were not recorded.
+    /// Returns what limits the scope: see [`Verdict`]. `None` for work that no measured scope launched, and if launches were
+    /// not recorded, which alone tell what a device waited for.
     #[must_use]
     pub fn verdict(&self) -> Option<Verdict> {
         self.scope.as_ref()?;
@@ -106,12 +103,11 @@ impl ScopeKernels {
         }
     }
 
-    /// Returns the verdict for work with its times. `None` where the device was mostly idle and launches are not known,
-    /// which alone tell what it waited for.
+    /// Returns the verdict for work with its times.
     fn of_work(&self) -> Option<Verdict> {
-        if self.idle_ns >= self.busy_ns {
-            let is_launch_bound = 2.0 * self.launch_gap_ns? >= self.idle_ns;
-            return Some(if is_launch_bound {
+        let (idle_ns, launch_gap_ns) = (self.idle_ns?, self.launch_gap_ns?);
+        if idle_ns >= self.busy_ns {
+            return Some(if 2.0 * launch_gap_ns >= idle_ns {
                 Verdict::LaunchBound
             } else {
                 Verdict::GapBound

@@ -3,9 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Kernels;
-use super::gaps::Gaps;
 use super::gather::{Item, gather};
-use crate::gpu_work::GpuWorkKind;
+use crate::idle::{Gaps, device_key, segments_of};
 use crate::timeline::{Slice, SliceKind, Timeline, not_recorded};
 use crate::walk::NONE;
 
@@ -18,8 +17,7 @@ pub(crate) fn of_timeline(
     notes: &[String],
 ) -> Option<Kernels> {
     let slices = &timeline.slices;
-    let is_work = |kind| kind == SliceKind::GpuWork;
-    if !timeline.has_kernels && !slices.iter().any(|slice| is_work(slice.kind)) {
+    if !timeline.has_kernels && !slices.iter().any(|slice| slice.kind == SliceKind::GpuWork) {
         return (!notes.is_empty()).then(|| Kernels {
             notes: notes.to_vec(),
             ..Kernels::default()
@@ -36,25 +34,25 @@ pub(crate) fn of_timeline(
             *calls.entry(text_of(slice.name)).or_default() += 1;
         }
     }
-    // One file may be that of several processes, each with devices of its own.
-    let mut devices: HashMap<_, u32> = HashMap::new();
-    let mut device_of = |track: u32| {
+    let (numbers, devices): (HashMap<_, u32>, Vec<_>) = (0..)
+        .zip(segments_of(timeline, callers))
+        .map(|(number, (key, device))| ((key, number), device.segments))
+        .unzip();
+    let device_of = |track: u32| {
         let track = timeline.tracks.get(track as usize);
-        let device = track.map(|track| (track.process, track.rank, track.device));
-        let next = u32::try_from(devices.len()).unwrap_or(NONE);
-        *devices.entry(device).or_insert(next)
+        let number = track.and_then(|track| numbers.get(&device_key(track)));
+        number.copied().unwrap_or(NONE)
     };
     let mut items = Vec::new();
     for (slice, caller) in slices.iter().zip(callers) {
         let work = slice.work.and_then(|work| timeline.work.get(work as usize));
         let kind = work.map(|work| work.kind);
-        if !is_work(slice.kind) || matches!(kind, Some(GpuWorkKind::Synchronization(_))) {
+        if !timeline.is_work(slice) {
             continue;
         }
         let name = timeline.names.get(slice.name as usize);
         let call = slices.get(*caller as usize);
-        let launch = slice.launch;
-        let launch = launch.and_then(|index| Some((index, timeline.launches.get(index as usize)?)));
+        let launches = timeline.launches.len();
         items.push(Item {
             name: name.map_or("(unknown)", |name| &name.text),
             span: (
@@ -62,17 +60,15 @@ pub(crate) fn of_timeline(
                 slice.start_ns.saturating_add(slice.duration_ns.max(0)),
             ),
             device: device_of(slice.track),
-            rank: rank_of(slice.track),
             kind,
             scope: call.map_or(NONE, |call| text_of(call.name)),
             call_start: call.map_or(i64::MIN, |call| call.start_ns),
             is_counted: call.is_none_or(is_counted),
-            launch: launch
-                .map(|(index, launch)| (index, launch.start_ns.saturating_add(launch.duration_ns))),
+            launch: slice.launch.filter(|index| (*index as usize) < launches),
         });
     }
     let has_launches = timeline.has_kernels || !timeline.launches.is_empty();
-    let kernels = gather(items, has_launches, &gaps, |name| {
+    let kernels = gather(items, has_launches, &devices, |name| {
         let text = timeline.names.get(name as usize);
         let text = text.map_or_else(String::new, |name| name.text.to_string());
         (text, calls.get(&name).copied().unwrap_or_default())

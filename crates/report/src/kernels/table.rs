@@ -53,7 +53,6 @@ fn scope_name(scope: &ScopeKernels) -> String {
 /// Returns the table of the scopes: what each of them did with the device.
 fn scopes(kernels: &Kernels) -> Table {
     let scopes = &kernels.scopes;
-    let of_scope = |scope: &ScopeKernels, ns: f64| scope.scope.is_some().then(|| time(ns));
     let mut columns = vec![
         Column::of(scopes, "# of Calls", |scope| {
             scope.scope.is_some().then(|| scope.calls.to_string())
@@ -64,7 +63,7 @@ fn scopes(kernels: &Kernels) -> Table {
         })
         .rank(1),
         Column::of(scopes, "GPU busy", |scope| Some(time(scope.busy_ns))),
-        Column::of(scopes, "GPU idle", |scope| of_scope(scope, scope.idle_ns)),
+        Column::of(scopes, "GPU idle", |scope| scope.idle_ns.map(time)),
         Column::of(scopes, "Launch gaps", |scope| scope.launch_gap_ns.map(time)),
     ];
     if scopes.iter().any(|scope| scope.copy_ns > 0.0) {

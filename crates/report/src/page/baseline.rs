@@ -9,6 +9,7 @@ use super::table::by_self_time;
 use crate::row::Row;
 use crate::summary::Summary;
 use crate::text::units;
+use crate::times::Times;
 
 /// How many rows are compared.
 const ROWS: usize = 1_000;
@@ -20,7 +21,8 @@ pub(super) struct Pair<'r> {
     pub(super) new: Option<&'r Row>,
 }
 
-/// Returns the names of both runs: those of the new run by self time, then those that it no longer has.
+/// Returns the names of both runs, those whose self time has changed most first: on the GPU if there are GPU times, as in
+/// the table.
 pub(super) fn pairs<'r>(summary: &'r Summary, baseline: &'r Summary) -> Vec<Pair<'r>> {
     let mut before: HashMap<&str, &Row> = baseline
         .rows
@@ -42,29 +44,59 @@ pub(super) fn pairs<'r>(summary: &'r Summary, baseline: &'r Summary) -> Vec<Pair
         base: Some(row),
         new: None,
     }));
+    let has_cuda = has_cuda(&pairs);
+    let change = |pair: &Pair<'_>, of| self_change(pair, of).unwrap_or_default().abs();
+    pairs.sort_by(|left, right| {
+        let by = |of: Clock| change(right, of).total_cmp(&change(left, of));
+        let cpu = by(|row| row.cpu);
+        if has_cuda {
+            by(|row| row.cuda).then(cpu)
+        } else {
+            cpu
+        }
+    });
     pairs.truncate(ROWS);
     pairs
 }
 
+type Clock = fn(&Row) -> Option<Times>;
+
+/// Returns by how much the self time of all calls has grown; a row that a run lacks took no time there. `None` if neither
+/// has such a time.
+pub(super) fn self_change(pair: &Pair<'_>, clock: Clock) -> Option<f64> {
+    let own = |row: Option<&Row>| row.and_then(clock).map(|times| times.self_ns);
+    let (base, new) = (own(pair.base), own(pair.new));
+    base.or(new)?;
+    Some(new.unwrap_or_default() - base.unwrap_or_default())
+}
+
+fn has_cuda(pairs: &[Pair<'_>]) -> bool {
+    pairs
+        .iter()
+        .any(|pair| cuda(pair.new).is_some() || cuda(pair.base).is_some())
+}
+
 pub(super) fn push(html: &mut String, summary: &Summary, baseline: &Summary) {
     let pairs = pairs(summary, baseline);
-    let has_cuda = pairs
-        .iter()
-        .any(|pair| cuda(pair.new).is_some() || cuda(pair.base).is_some());
+    let has_cuda = has_cuda(&pairs);
     html.push_str(
         "<section id=comparison class=view>\n<h2>Comparison</h2>\n\
          <p class=note>One run against one other: the differences may be chance. <code>profiler diff</code> judges several \
-         runs a side.</p>\n\
+         runs a side. Less time is better: <span class=better>▾ faster</span>, <span class=worse>▴ slower</span>. The largest \
+         changes of self time come first.</p>\n\
          <div class=scroll tabindex=0 role=region aria-label=\"Comparison of two runs\">\n<table class=pairs>\n\
-         <thead><tr><th rowspan=2 scope=col>Function<th colspan=2 scope=colgroup>Calls\
-         <th colspan=3 scope=colgroup class=cpu>CPU mean",
+         <thead><tr><th rowspan=2 scope=col>Function<th colspan=2 scope=colgroup class=calls>Calls\
+         <th colspan=4 scope=colgroup class=cpu>CPU",
     );
     if has_cuda {
-        html.push_str("<th colspan=3 scope=colgroup class=cuda>CUDA mean");
+        html.push_str("<th colspan=4 scope=colgroup class=cuda>CUDA");
     }
     html.push_str("\n<tr><th scope=col>Before<th scope=col>Now");
     let clocks = if has_cuda { 2 } else { 1 };
-    html.push_str(&"<th scope=col>Before<th scope=col>Now<th scope=col>Ratio".repeat(clocks));
+    html.push_str(
+        &"<th scope=col>Mean before<th scope=col>Mean now<th scope=col>Ratio<th scope=col>Self change"
+            .repeat(clocks),
+    );
     html.push_str("\n<tbody>\n");
     for pair in &pairs {
         let calls = |row: Option<&Row>| row.map_or(String::new(), |row| grouped(row.calls));
@@ -75,9 +107,9 @@ pub(super) fn push(html: &mut String, summary: &Summary, baseline: &Summary) {
             calls(pair.base),
             calls(pair.new)
         );
-        push_means(html, cpu(pair.base), cpu(pair.new));
+        push_clock(html, pair, |row| row.cpu);
         if has_cuda {
-            push_means(html, cuda(pair.base), cuda(pair.new));
+            push_clock(html, pair, |row| row.cuda);
         }
         html.push('\n');
     }
@@ -93,13 +125,40 @@ pub(super) fn cuda(row: Option<&Row>) -> Option<f64> {
     row?.cuda.map(|cuda| cuda.mean_ns)
 }
 
-fn push_means(html: &mut String, base: Option<f64>, new: Option<f64>) {
+fn push_clock(html: &mut String, pair: &Pair<'_>, clock: Clock) {
+    let mean = |row: Option<&Row>| row.and_then(clock).map(|times| times.mean_ns);
+    let (base, new) = (mean(pair.base), mean(pair.new));
     let time = |ns: Option<f64>| ns.map(units::time).unwrap_or_default();
     let ratio = match (base, new) {
-        (Some(base), Some(new)) if base > 0.0 => format!("{:.2}", new / base),
-        _ => String::new(),
+        (Some(base), Some(new)) if base > 0.0 => {
+            with_direction(&format!("{:.2}", new / base), "1.00")
+        }
+        _ => "<td>".to_owned(),
     };
-    let _ = write!(html, "<td>{}<td>{}<td>{ratio}", time(base), time(new));
+    let change = match self_change(pair, clock) {
+        Some(ns) if ns > 0.0 => with_direction(&format!("+{}", units::time(ns)), ""),
+        Some(ns) if ns < 0.0 => with_direction(&format!("\u{2212}{}", units::time(-ns)), ""),
+        Some(ns) => format!("<td>{}", units::time(ns)),
+        None => "<td>".to_owned(),
+    };
+    let _ = write!(
+        html,
+        "<td class=clock-start>{}<td>{}{ratio}{change}",
+        time(base),
+        time(new)
+    );
+}
+
+/// Returns a cell that says whether less time was taken. `same` is the text of a ratio that is not known to be another.
+fn with_direction(text: &str, same: &str) -> String {
+    let is_less = text.starts_with('0') || text.starts_with('\u{2212}');
+    if text == same {
+        format!("<td>{text}")
+    } else if is_less {
+        format!("<td class=better>{text} ▾")
+    } else {
+        format!("<td class=worse>{text} ▴")
+    }
 }
 
 #[cfg(test)]
@@ -129,5 +188,33 @@ mod tests {
             found,
             [("a", false, true), ("b", true, true), ("c", true, false)]
         );
+    }
+
+    #[test]
+    fn the_largest_change_comes_first_and_says_which_direction_is_good() {
+        let run = |times: [(&str, f64); 3]| {
+            let mut summary = summary(&times.map(|(name, _)| name));
+            for (row, (_, ns)) in summary.rows.iter_mut().zip(times) {
+                row.cpu = Some(Times {
+                    self_ns: ns,
+                    mean_ns: ns,
+                    ..Times::default()
+                });
+            }
+            summary
+        };
+        let base = run([("same", 9_000.0), ("slower", 100.0), ("faster", 800.0)]);
+        let new = run([("same", 9_000.0), ("slower", 150.0), ("faster", 200.0)]);
+        let names: Vec<&str> = pairs(&new, &base).iter().map(|pair| pair.name).collect();
+        assert_eq!(names, ["faster", "slower", "same"]);
+        let mut html = String::new();
+        push(&mut html, &new, &base);
+        for cells in [
+            "<td class=better>0.25 ▾<td class=better>\u{2212}600 ns ▾",
+            "<td class=worse>1.50 ▴<td class=worse>+50.0 ns ▴",
+            "<td>1.00<td>0 ns",
+        ] {
+            assert!(html.contains(cells), "{cells} in {html}");
+        }
     }
 }

@@ -8,8 +8,8 @@ use super::baseline;
 use super::numbers::{number, time};
 use super::packed::pack;
 use super::table::by_self_time;
-use super::{time_line, tree};
-use crate::call_tree::{CallTree, CallTreeOptions};
+use super::{time_line, tree, work};
+use crate::call_tree::CallTree;
 use crate::callers::{CallEdge, EdgeTimes};
 use crate::history::HistoryPoint;
 use crate::options::TableOptions;
@@ -17,6 +17,7 @@ use crate::row::Row;
 use crate::summary::Summary;
 use crate::text::Field;
 use crate::text::json::{array, lines, object, string};
+use crate::timeline::Timeline;
 use crate::times::Times;
 use crate::verdict::Verdict;
 
@@ -42,6 +43,7 @@ fn json(page: &Page<'_>) -> String {
         Field::raw("version", 1),
         Field::optional("summary", summary),
         Field::optional("comparison", comparison),
+        Field::optional("work", page.timeline.and_then(work::json)),
         Field::optional("tree", call_tree(page).as_ref().and_then(tree::json)),
         Field::optional("time_line", page.timeline.map(time_line::json)),
     ])
@@ -49,9 +51,7 @@ fn json(page: &Page<'_>) -> String {
 
 /// Returns the call tree of the window; without a window, that of the running statistics.
 fn call_tree(page: &Page<'_>) -> Option<CallTree> {
-    let of_window = page
-        .timeline
-        .map(|timeline| timeline.call_tree(CallTreeOptions::new()));
+    let of_window = page.timeline.map(Timeline::call_tree_with_work);
     of_window.or_else(|| Some(page.summary?.call_tree()))
 }
 
@@ -182,6 +182,8 @@ fn comparison_json(summary: &Summary, base: &Summary) -> String {
             mean(baseline::cpu(pair.new)),
             mean(baseline::cuda(pair.base)),
             mean(baseline::cuda(pair.new)),
+            optional(baseline::self_change(pair, |row| row.cpu).map(time)),
+            optional(baseline::self_change(pair, |row| row.cuda).map(time)),
         ])
     }))
 }

@@ -15,10 +15,12 @@ mod of_timeline;
 mod overview;
 mod packed;
 mod sentence;
+mod strip;
 mod table;
 mod time_line;
 mod tree;
 mod verdict;
+mod work;
 mod work_details;
 
 use std::fmt::Write;
@@ -32,7 +34,7 @@ use crate::timeline::Timeline;
 const STYLE: &str = include_str!("scripts/page.css");
 
 /// The SHA-256 of [`STYLE`], in base64. A test compares it.
-const STYLE_HASH: &str = "t9kw8lb8fI18TQSMKna8q9EgISftrf3WcCGJmSNZU2w=";
+const STYLE_HASH: &str = "BvwjuMA22DbWlTLbzg7d8hh1ngZsTntZD84qdFX2Rqo=";
 
 /// Parts of one script, in this order. Each has one job; they share the scope of the function around them.
 const SCRIPT: &str = concat!(
@@ -42,12 +44,16 @@ const SCRIPT: &str = concat!(
     include_str!("scripts/data.js"),
     include_str!("scripts/charts.js"),
     include_str!("scripts/details.js"),
+    include_str!("scripts/columns.js"),
     include_str!("scripts/table.js"),
     include_str!("scripts/comparison.js"),
     include_str!("scripts/canvas.js"),
     include_str!("scripts/icicle_layout.js"),
     include_str!("scripts/icicle.js"),
     include_str!("scripts/time_line_model.js"),
+    include_str!("scripts/range.js"),
+    include_str!("scripts/time_axis.js"),
+    include_str!("scripts/time_line_drawing.js"),
     include_str!("scripts/time_line.js"),
     include_str!("scripts/memory.js"),
     include_str!("scripts/shell.js"),
@@ -55,11 +61,12 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "BY8i+3EAlvObZLHcYndZcL+Qie6O+ITJzMxifr/mOG8=";
+const SCRIPT_HASH: &str = "p/uqhaupBN9KdaHmbNoGIEclAdd7AHSzlR4qKO9JMNE=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///
-/// Its first screen says where the time went, on the CPU and on the GPU, and what limits the program. Below are the
+/// Its first screen says where the time went, on the CPU and on the GPU, and what limits the program; of a window with kernels,
+/// it shows when each GPU was busy and which functions kept it waiting. Below are the
 /// table, with the distribution, the callers and the callees of each function; the call tree; the time line of a window;
 /// and what was lost and why.
 ///

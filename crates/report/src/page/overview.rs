@@ -1,8 +1,9 @@
-//! The top of the page: what was measured, the verdict, and the functions that take most of the time.
+//! The top of the page: what was measured, the verdict, what GPUs did, and the functions that take most of the time.
 
 use super::Page;
 use super::escape::{Name, Text};
 use super::sentence;
+use super::strip;
 use super::verdict;
 use crate::date;
 use crate::row::Row;
@@ -14,6 +15,8 @@ use std::fmt::Write;
 
 /// How many functions each clock lists.
 const LISTED: usize = 5;
+/// Where the largest share of the time is less, in percent, no function dominates.
+const FLAT: f64 = 10.0;
 
 pub(super) fn push(html: &mut String, page: &Page<'_>, title: &str) {
     let _ = write!(
@@ -25,10 +28,12 @@ pub(super) fn push(html: &mut String, page: &Page<'_>, title: &str) {
     let Some(summary) = page.summary else { return };
     html.push_str("<section id=verdict aria-label=Verdict>\n");
     let idle = page.timeline.map(Timeline::gpu_idle).unwrap_or_default();
-    for sentence in verdict::sentences(summary, &idle) {
+    let pairs = page.timeline.map(Timeline::gpu_pairs).unwrap_or_default();
+    for sentence in verdict::sentences(summary, &idle, &pairs) {
         let _ = writeln!(html, "<p>{}</p>", sentence::html(&sentence));
     }
     html.push_str("</section>\n");
+    strip::push(html, &idle);
     html.push_str("<section id=clocks aria-label=\"Where the time went\">\n");
     push_clock(html, summary, "cpu", "CPU", |row| row.cpu);
     push_clock(html, summary, "cuda", "CUDA", |row| row.cuda);
@@ -107,7 +112,6 @@ fn push_clock(
         .filter_map(|row| Some((row, times(row)?)))
         .collect();
     if rows.is_empty() {
-        push_missing_clock(html, summary, class, clock);
         return;
     }
     rows.sort_by(|(_, left), (_, right)| right.self_ns.total_cmp(&left.self_ns));
@@ -117,10 +121,8 @@ fn push_clock(
         "<div class=\"clock {class}\">\n<h2>{clock} <span>{} self time</span></h2>\n<ol>\n",
         units::time(all)
     );
-    let longest = rows.first().map_or(0.0, |(_, times)| times.self_percent);
     for (row, times) in rows.iter().take(LISTED) {
-        let percent = times.self_percent;
-        push_bar(html, &Name(&row.name).to_string(), percent, longest);
+        push_bar(html, &Name(&row.name).to_string(), times.self_percent);
     }
     if let Some((_, rest)) = rows
         .split_at_checked(LISTED)
@@ -133,31 +135,24 @@ fn push_clock(
             "<li><em>{label}</em><span></span><span>{percent:.1} %</span>"
         );
     }
-    html.push_str("</ol>\n</div>\n");
-}
-
-/// Says why there are no GPU times. Without CPU times there is nothing to say that the verdict does not.
-fn push_missing_clock(html: &mut String, summary: &Summary, class: &str, clock: &str) {
-    if class == "cuda" && !summary.rows.is_empty() {
-        let _ = write!(
+    html.push_str("</ol>\n");
+    let longest = rows.first().map_or(0.0, |(_, times)| times.self_percent);
+    if longest > 0.0 && longest < FLAT {
+        let _ = writeln!(
             html,
-            "<div class=\"clock {class}\">\n<h2>{clock}</h2>\n<p>No GPU times: {}</p>\n</div>\n",
-            Text(&summary.cuda.status)
+            "<p>No function dominates: the longest takes {longest:.1} %.</p>"
         );
     }
+    html.push_str("</div>\n");
 }
 
-/// Writes a line with a bar, as long as its percentage against the longest one.
-fn push_bar(html: &mut String, label: &str, percent: f64, longest: f64) {
-    let width = if longest > 0.0 {
-        (100.0 * percent / longest).min(100.0)
-    } else {
-        0.0
-    };
+/// Writes a line with a bar, whose whole length would be all of the time.
+fn push_bar(html: &mut String, label: &str, percent: f64) {
     let _ = writeln!(
         html,
-        "<li>{label}<svg viewBox=\"0 0 100 1\" preserveAspectRatio=none aria-hidden=true><rect width={width:.1} \
-         height=1 /></svg><span>{percent:.1} %</span>"
+        "<li>{label}<svg viewBox=\"0 0 100 1\" preserveAspectRatio=none aria-hidden=true><rect width={:.1} \
+         height=1 /></svg><span>{percent:.1} %</span>",
+        percent.clamp(0.0, 100.0)
     );
 }
 

@@ -49,13 +49,14 @@ pub(super) fn by_self_time(summary: &Summary) -> Vec<&Row> {
 
 fn push_head(html: &mut String, has_cuda: bool) {
     let columns = COLUMNS.len();
-    html.push_str("<thead><tr><th rowspan=2 scope=col>Function<th rowspan=2 scope=col>Calls");
+    html.push_str("<thead><tr><th rowspan=2 scope=col>Function");
+    if has_cuda {
+        html.push_str("<th rowspan=2 scope=col class=limit>Limited by");
+    }
+    html.push_str("<th rowspan=2 scope=col>Calls");
     let _ = write!(html, "<th colspan={columns} scope=colgroup class=cpu>CPU");
     if has_cuda {
-        let _ = write!(
-            html,
-            "<th colspan={columns} scope=colgroup class=cuda>CUDA<th rowspan=2 scope=col>Limited by"
-        );
+        let _ = write!(html, "<th colspan={columns} scope=colgroup class=cuda>CUDA");
     }
     html.push_str("\n<tr>");
     for clock in [true, has_cuda] {
@@ -67,29 +68,28 @@ fn push_head(html: &mut String, has_cuda: bool) {
 }
 
 fn push_row(html: &mut String, row: &Row, has_cuda: bool) {
-    let _ = write!(
-        html,
-        "<tr><th scope=row>{}<td>{}",
-        Name(&row.name),
-        grouped(row.calls)
-    );
+    let _ = write!(html, "<tr><th scope=row>{}", Name(&row.name));
+    if has_cuda {
+        let verdict = row.verdict().map_or("", Verdict::as_str);
+        let _ = write!(html, "<td class=limit>{verdict}");
+    }
+    let _ = write!(html, "<td>{}", grouped(row.calls));
     push_times(html, row.cpu);
     if has_cuda {
         push_times(html, row.cuda);
-        let verdict = row.verdict().map_or("", Verdict::as_str);
-        let _ = write!(html, "<td>{verdict}");
     }
     html.push('\n');
 }
 
 fn push_times(html: &mut String, times: Option<Times>) {
     let Some(times) = times else {
-        html.push_str(&"<td>".repeat(COLUMNS.len()));
+        html.push_str("<td class=clock-start>");
+        html.push_str(&"<td>".repeat(COLUMNS.len() - 1));
         return;
     };
     let _ = write!(
         html,
-        "<td>{}<td>{:.2}",
+        "<td class=clock-start>{}<td>{:.2}",
         units::time(times.self_ns),
         times.self_percent
     );

@@ -99,7 +99,13 @@ fn track_json(
 ) -> String {
     let slices = || slices.iter().map(|index| &timeline.slices[*index]);
     let is_stream = track.kind == TrackKind::GpuStream;
-    let has_work = slices().any(|slice| details.number(slice) > 0);
+    let has_details = slices().any(|slice| details.number(slice) > 0);
+    let is_work = |slice: &Slice| timeline.is_work(slice);
+    let has_work = slices().any(is_work);
+    let others = slices().zip(0..).filter(|(slice, _)| !is_work(slice));
+    let others: Vec<String> = others
+        .map(|(_, place): (_, usize)| place.to_string())
+        .collect();
     let launches = slices().map(|slice| {
         let parent = slice
             .parent
@@ -111,6 +117,10 @@ fn track_json(
         Field::text("kind", kind(track.kind)),
         Field::text("process", &process(track)),
         Field::optional("device", track.device),
+        Field::optional("stream", is_stream.then_some(track.id)),
+        Field::raw("has_work", has_work),
+        // A range around work is no work, and a wait neither.
+        Field::optional("others", has_work.then(|| array(others))),
         Field::raw("start", differences(slices().map(|slice| slice.start_ns))),
         Field::raw(
             "duration",
@@ -123,7 +133,7 @@ fn track_json(
         Field::optional("launch", is_stream.then(|| differences(launches))),
         Field::optional(
             "work_of",
-            has_work.then(|| array(slices().map(|slice| details.number(slice).to_string()))),
+            has_details.then(|| array(slices().map(|slice| details.number(slice).to_string()))),
         ),
     ])
 }
@@ -195,7 +205,7 @@ mod tests {
 
     use super::*;
     use crate::timeline::{SliceKind, SliceName};
-    use crate::{GpuWork, GpuWorkKind, KernelGap, KernelLaunch, MemoryCopy};
+    use crate::{GpuWork, GpuWorkKind, KernelGap, KernelLaunch, MemoryCopy, WaitKind};
 
     fn slice(track: u32, start_ns: i64, duration_ns: i64, parent: Option<u32>) -> Slice {
         Slice {
@@ -260,6 +270,38 @@ mod tests {
         assert_eq!(thread["launch"], Value::Null);
         // The second slice of the thread launched the first of the stream.
         assert_eq!(stream["launch"], json!([2, -2]));
+    }
+
+    #[test]
+    fn ranges_around_work_and_waits_are_no_work() {
+        let mut line = timeline(vec![
+            slice(0, 0, 9, None),
+            slice(1, 1, 8, None),
+            slice(1, 2, 4, None),
+        ]);
+        line.slices[1].kind = SliceKind::GpuRange;
+        let [thread, stream] = [0, 1].map(|track| read(&line)["tracks"][track].clone());
+        assert_eq!(
+            (&thread["has_work"], &thread["others"]),
+            (&json!(false), &Value::Null)
+        );
+        assert_eq!(
+            (&stream["has_work"], &stream["others"]),
+            (&json!(false), &Value::Null)
+        );
+        line.slices[2].kind = SliceKind::GpuWork;
+        line.work.push(GpuWork {
+            kind: GpuWorkKind::Synchronization(WaitKind::StreamWaitEvent),
+            ..GpuWork::default()
+        });
+        line.slices[2].work = Some(0);
+        assert_eq!(read(&line)["tracks"][1]["has_work"], false);
+        line.slices[2].work = None;
+        let stream = &read(&line)["tracks"][1];
+        assert_eq!(
+            (&stream["has_work"], &stream["others"]),
+            (&json!(true), &json!([0]))
+        );
     }
 
     #[test]

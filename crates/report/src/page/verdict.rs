@@ -1,33 +1,35 @@
-//! The two sentences at the top of the page: where the time went, and what limits the program.
+//! The sentences at the top of the page: where the time went, and what limits the program, or each of its devices.
 
-use crate::idle::GpuIdle;
+use std::collections::HashSet;
+
+use crate::idle::{GpuIdle, GpuPairs, States};
 use crate::row::Row;
 use crate::sentence::{Sentence, percent};
 use crate::summary::Summary;
 use crate::text::units;
 
-/// From this share of a run on, the device counts as busy.
-const BUSY: f64 = 0.7;
-/// Below this share of a run, the device counts as idle, and measured functions explain too little.
+/// Below this share of a run, measured functions explain too little.
 const LITTLE: f64 = 0.3;
+/// From this share of a run on, measured functions that run on processors take most of it.
+const MOST: f64 = 0.6;
 
 /// The limit of the program's speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Limit {
     /// No function was measured.
     Nothing,
-    /// The device works longer than its launches take.
-    Device,
-    /// The device waits for launches.
-    Launches,
-    /// The device waits while functions without GPU times run.
-    HostWork,
+    /// What event pairs say of the devices.
+    Gpu(States),
     /// Measured functions cover little of the run.
     Unmeasured,
     /// The threads of measured functions wait.
     Waiting,
-    /// Measured functions run on the CPU, and there are no GPU times.
+    /// Measured functions run on processors, and there are no GPU times.
     Host,
+    /// Measured functions cover much of the run; whether they work or wait is not known.
+    WorkOrWaits,
+    /// They work and wait.
+    WorkAndWaits,
 }
 
 /// The figures that decide. Fractions are of the run's time and may be above 1, because several threads and
@@ -38,12 +40,12 @@ struct Shares {
     has_gpu: bool,
     /// The self times of all functions on the CPU.
     host: f64,
-    /// The self times of all functions on all streams.
-    device: f64,
-    /// The fraction of the GPU time in functions whose launches take at least as long as their work.
-    launch_bound: f64,
-    /// The fraction of the CPU self time in functions without GPU times.
-    host_only: f64,
+    /// Of a stream on average, the time in pairs of calls that returned before their work ended, without pairs around others.
+    busy: f64,
+    /// Of a stream on average, the time in other pairs.
+    host_paced: f64,
+    /// How long the threads of measured functions ran on a processor, if thread times were measured.
+    on_processor: Option<f64>,
     /// The fraction of the CPU self time in which threads did not run on a processor, if thread times were measured.
     off_processor: Option<f64>,
 }
@@ -51,50 +53,43 @@ struct Shares {
 impl Shares {
     fn of(summary: &Summary) -> Self {
         let rows = &summary.rows;
-        let host = sum(rows, cpu_self);
-        let device = sum(rows, cuda_self);
-        let bound = |row: &Row| cuda_self(row) * row.launch_bound.unwrap_or(0.0);
-        let without_gpu = |row: &Row| {
-            if row.cuda.is_some() {
-                0.0
-            } else {
-                cpu_self(row)
-            }
-        };
+        let streams = rows.iter().flat_map(|row| &row.streams);
+        let streams = streams.collect::<HashSet<_>>().len().max(1) as f64;
+        let of_streams = |ns: f64| ratio(ns, summary.wall_ns * streams);
+        let on_gpu = sum(rows, cuda_self);
+        let busy = sum(rows, busy);
+        let on_processor = rows.iter().filter_map(|row| row.self_thread_time_total_ns);
+        let on_processor = on_processor.reduce(|one, next| one + next);
         Self {
             has_rows: !rows.is_empty(),
             has_gpu: rows.iter().any(|row| row.cuda.is_some()),
-            host: ratio(host, summary.wall_ns),
-            device: ratio(device, summary.wall_ns),
-            launch_bound: ratio(sum(rows, bound), device),
-            host_only: ratio(sum(rows, without_gpu), host),
+            host: ratio(sum(rows, cpu_self), summary.wall_ns),
+            busy: of_streams(busy),
+            host_paced: of_streams(on_gpu - busy),
+            on_processor: on_processor.map(|ns| ratio(ns, summary.wall_ns)),
             off_processor: off_processor(rows),
         }
     }
 
     fn limit(&self) -> Limit {
+        let on_gpu = self.busy + self.host_paced;
         if !self.has_rows {
-            return Limit::Nothing;
-        }
-        if !self.has_gpu {
-            return match self.off_processor {
-                Some(share) if share > 0.5 => Limit::Waiting,
-                _ if self.host < LITTLE => Limit::Unmeasured,
-                _ => Limit::Host,
-            };
-        }
-        // The GPU time of a launch-bound call includes the gaps in which the device waits for launches.
-        let is_waiting = self.launch_bound >= 0.5;
-        if self.device >= LITTLE && !is_waiting {
-            Limit::Device
-        } else if self.host.max(self.device) < LITTLE {
+            Limit::Nothing
+        } else if self.host.max(on_gpu) < LITTLE {
             Limit::Unmeasured
-        } else if self.host_only >= 0.5 && self.device < BUSY {
-            Limit::HostWork
-        } else if is_waiting {
-            Limit::Launches
+        } else if self.has_gpu {
+            Limit::Gpu(States {
+                busy: self.busy.min(1.0),
+                host_paced: self.host_paced.min((1.0 - self.busy).max(0.0)),
+                idle: (1.0 - on_gpu).max(0.0),
+            })
         } else {
-            Limit::Waiting
+            match (self.on_processor, self.off_processor) {
+                (Some(on), _) if on >= MOST => Limit::Host,
+                (_, Some(off)) if off > 0.5 => Limit::Waiting,
+                (Some(_), _) => Limit::WorkAndWaits,
+                (None, _) => Limit::WorkOrWaits,
+            }
         }
     }
 }
@@ -103,31 +98,38 @@ impl Shares {
 const DEVICES: usize = 4;
 
 /// Returns the sentences: where the time went, and what limits the program. If kernels were recorded, `idle` says the latter
-/// for each device.
-pub(super) fn sentences(summary: &Summary, idle: &GpuIdle) -> Vec<Sentence> {
+/// for each device; of a window without kernels, `pairs` does.
+pub(super) fn sentences(summary: &Summary, idle: &GpuIdle, pairs: &GpuPairs) -> Vec<Sentence> {
     let shares = Shares::of(summary);
     let mut sentences = vec![where_it_went(summary, &shares)];
-    for device in idle.devices.iter().take(DEVICES) {
-        let mut of_device = device.sentences();
-        if idle.devices.len() > 1 {
-            let title = Sentence::new().strong(&device.title()).text(": ");
-            let first = of_device.first_mut();
-            if let Some(first) = first {
-                *first = title.then(std::mem::take(first));
-            }
-        }
-        let joined = of_device
-            .into_iter()
-            .reduce(|one, next| one.text(" ").then(next));
-        sentences.extend(joined);
-    }
-    let more = idle.devices.len().saturating_sub(DEVICES);
-    if more > 0 {
-        let text = format!("{more} more GPUs are left out here: `profiler explain` shows all.");
-        sentences.push(Sentence::new().text(&text));
-    }
-    if idle.devices.is_empty() {
+    sentences.extend(idle.ranks());
+    let idle = idle.devices.iter();
+    let pairs = pairs.devices.iter();
+    let mut devices: Vec<(String, Vec<Sentence>)> = idle
+        .map(|device| (device.title(), device.sentences()))
+        .chain(pairs.map(|device| (device.title(), device.sentences())))
+        .collect();
+    let more = devices.len().saturating_sub(DEVICES);
+    devices.truncate(DEVICES);
+    let has_titles = devices.len() > 1;
+    if devices.is_empty() {
         sentences.push(what_limits(summary, &shares));
+    }
+    for (title, of_device) in devices {
+        let mut joined = Sentence::new();
+        if has_titles {
+            joined = joined.strong(&title).text(": ");
+        }
+        for (place, sentence) in of_device.into_iter().enumerate() {
+            joined = if place == 0 { joined } else { joined.text(" ") };
+            joined = joined.then(sentence);
+        }
+        sentences.push(joined);
+    }
+    if more > 0 {
+        let gpus = if more == 1 { "GPU is" } else { "GPUs are" };
+        let text = format!("{more} more {gpus} left out here: `profiler explain` shows all.");
+        sentences.push(Sentence::new().text(&text));
     }
     sentences.retain(|sentence| !sentence.is_empty());
     sentences
@@ -178,65 +180,46 @@ fn push_largest(sentence: Sentence, rows: &[Row], own: fn(&Row) -> f64) -> Sente
 }
 
 fn what_limits(summary: &Summary, shares: &Shares) -> Sentence {
-    let busy = percent(shares.device.min(1.0));
     let sentence = Sentence::new();
+    let took = if shares.host > 1.0 {
+        format!("{:.1} times the length", shares.host)
+    } else {
+        percent(shares.host)
+    };
+    let took = format!(": measured functions took {took} of the run");
+    let on_processor = percent(shares.on_processor.unwrap_or(0.0).min(1.0));
     let sentence = match shares.limit() {
         Limit::Nothing => return sentence,
-        Limit::Device => sentence.strong("The GPU limits it").text(&format!(
-            ": it was busy for {busy} of the run, and most work takes longer than its launch"
-        )),
-        Limit::Launches => sentence.strong("It is launch-bound").text(&format!(
-            ": {} of the GPU time is in calls whose launches take at least as long as their work, so the GPU waits for the \
-             CPU",
-            percent(shares.launch_bound)
-        )),
-        Limit::HostWork => {
-            let sentence = sentence.strong("Work on the CPU limits it").text(&format!(
-                ": the GPU was busy for {busy} of the run, while {} of the CPU time is in functions without GPU work",
-                percent(shares.host_only)
-            ));
-            push_first_host_only(sentence, &summary.rows)
-        }
-        Limit::Unmeasured => sentence.strong("What limits it was not measured").text(&format!(
-            ": measured functions took {} of the run{}",
-            percent(shares.host),
-            if shares.has_gpu {
-                format!(", and the GPU was busy for {busy}")
+        Limit::Gpu(states) => states.sentence("run"),
+        Limit::Unmeasured => {
+            let on_gpu = if shares.has_gpu {
+                let on_gpu = percent(shares.busy + shares.host_paced);
+                format!(", and their work on the GPU {on_gpu}")
             } else {
                 String::new()
-            }
-        )),
+            };
+            let more = took + &on_gpu;
+            sentence.strong("What limits it was not measured").text(&more)
+        }
         Limit::Waiting => {
-            let sentence = sentence.strong("Waiting limits it");
-            match shares.off_processor {
-                Some(share) if !shares.has_gpu => sentence.text(&format!(
-                    ": for {} of the measured time, its threads did not run",
-                    percent(share)
-                )),
-                _ => sentence.text(&format!(
-                    ": the GPU was busy for {busy} of the run, although its work takes longer than the launches"
-                )),
-            }
+            let off = percent(shares.off_processor.unwrap_or(0.0));
+            sentence.strong("Waiting limits it").text(&format!(
+                ": for {off} of the measured time, its threads did not run"
+            ))
         }
         Limit::Host => sentence.strong("Work on the CPU limits it").text(&format!(
-            ": measured functions took {} of the run",
-            if shares.host > 1.0 {
-                format!("{:.1} times the length", shares.host)
-            } else {
-                percent(shares.host)
-            }
+            ": measured functions ran on processors for {on_processor} of the run"
         )),
+        Limit::WorkAndWaits => sentence.strong("Work and waits limit it").text(&format!(
+            "{took}, and ran on processors for {on_processor} of it"
+        )),
+        Limit::WorkOrWaits => sentence
+            .strong("What limits it is not known")
+            .text(&format!(
+                "{took}, and whether they worked or waited was not measured (PROFILER_THREAD_TIME=1)"
+            )),
     };
     about_missing_times(sentence, summary, shares)
-}
-
-fn push_first_host_only(sentence: Sentence, rows: &[Row]) -> Sentence {
-    let host_only = rows.iter().filter(|row| row.cuda.is_none());
-    let first = host_only.max_by(|left, right| cpu_self(left).total_cmp(&cpu_self(right)));
-    match first {
-        Some(row) => sentence.text(", first of all ").name(&row.name),
-        None => sentence,
-    }
 }
 
 /// Ends a sentence with what it does not know: that there are no GPU times, or that many are missing.
@@ -274,6 +257,17 @@ fn off_processor(rows: &[Row]) -> Option<f64> {
 
 fn cpu_self(row: &Row) -> f64 {
     row.cpu.map_or(0.0, |cpu| cpu.self_ns)
+}
+
+/// Returns how long the device surely worked for a function: in the pairs of calls that returned before their work ended. A pair
+/// that is around others also has the time between those.
+fn busy(row: &Row) -> f64 {
+    let is_around = row.cuda.is_some_and(|cuda| cuda.self_ns < cuda.total_ns);
+    if is_around {
+        0.0
+    } else {
+        cuda_self(row) * (1.0 - row.launch_bound.unwrap_or(1.0))
+    }
 }
 
 fn cuda_self(row: &Row) -> f64 {

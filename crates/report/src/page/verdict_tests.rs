@@ -23,7 +23,7 @@ fn row(name: &str, cpu_ms: f64, cuda: Option<(f64, f64)>) -> Row {
 
 /// Returns the sentences of a run without recorded kernels.
 fn texts(summary: &Summary) -> Vec<String> {
-    let sentences = sentences(summary, &GpuIdle::default());
+    let sentences = sentences(summary, &GpuIdle::default(), &GpuPairs::default());
     sentences.iter().map(ToString::to_string).collect()
 }
 
@@ -63,9 +63,66 @@ fn without_gpu_times_nothing_is_said_about_the_gpu_but_that_they_are_missing() {
         vec![row("a", 60.0, None), row("b", 10.0, None)],
         [
             "On the CPU, `a` takes 86 % of the measured 70.0 ms.",
-            "Work on the CPU limits it: measured functions took 70 % of the run; what the GPU did is not known (the driver \
-             is not loaded).",
+            "What limits it is not known: measured functions took 70 % of the run, and whether they worked or waited was not \
+             measured (PROFILER_THREAD_TIME=1); what the GPU did is not known (the driver is not loaded).",
         ],
+    );
+}
+
+/// A row without GPU times whose threads ran on a processor for a part of its time.
+fn worked(name: &str, cpu_ms: f64, on_processor_ms: f64) -> Row {
+    Row {
+        self_thread_time_total_ns: Some(on_processor_ms * MS),
+        ..row(name, cpu_ms, None)
+    }
+}
+
+#[track_caller]
+fn assert_limit(rows: Vec<Row>, expected: &str) {
+    let limit = texts(&summary(rows)).remove(1);
+    assert!(limit.starts_with(expected), "{limit}");
+}
+
+#[test]
+fn functions_that_run_on_processors_are_the_limit() {
+    assert_limit(
+        vec![worked("a", 90.0, 88.0)],
+        "Work on the CPU limits it: measured functions ran on processors for 88 % of the run; what",
+    );
+    assert_limit(
+        vec![worked("a", 90.0, 55.0)],
+        "Work and waits limit it: measured functions took 90 % of the run, and ran on processors for 55 % of it; what",
+    );
+}
+
+/// It was “Work on the CPU limits it: measured functions took 100 % of the run”.
+#[test]
+fn a_program_that_sleeps_does_not_work() {
+    assert_limit(
+        vec![row("sleep", 100.0, None)],
+        "What limits it is not known: measured functions took 100 % of the run, and whether they worked or waited was not",
+    );
+    assert_limit(
+        vec![worked("sleep", 100.0, 0.1)],
+        "Waiting limits it: for 100 % of the measured time, its threads did not run; what the GPU did",
+    );
+}
+
+/// It was “Waiting limits it: for 73 % of the measured time, its threads did not run”.
+#[test]
+fn threads_that_wait_for_one_that_works_are_not_the_limit() {
+    assert_limit(
+        vec![worked("recv", 270.0, 1.0), worked("solve", 100.0, 99.0)],
+        "Work on the CPU limits it: measured functions ran on processors for 100 % of the run; what the GPU did",
+    );
+}
+
+/// It was “Waiting limits it: for 90 % of the measured time, its threads did not run”.
+#[test]
+fn a_wait_that_takes_little_of_the_run_is_not_the_limit() {
+    assert_limit(
+        vec![worked("recv", 10.0, 1.0)],
+        "What limits it was not measured: measured functions took 10 % of the run; what the GPU did",
     );
 }
 
@@ -75,8 +132,8 @@ fn threads_may_take_longer_than_the_run() {
         vec![row("a", 150.0, None), row("b", 100.0, None)],
         [
             "On the CPU, `a` takes 60 % of the measured 250 ms and `b` 40 %.",
-            "Work on the CPU limits it: measured functions took 2.5 times the length of the run; what the GPU did is not \
-             known (the driver is not loaded).",
+            "What limits it is not known: measured functions took 2.5 times the length of the run, and whether they worked or \
+             waited was not measured (PROFILER_THREAD_TIME=1); what the GPU did is not known (the driver is not loaded).",
         ],
     );
 }
@@ -84,46 +141,57 @@ fn threads_may_take_longer_than_the_run() {
 #[test]
 fn a_busy_device_is_the_limit() {
     assert_sentences(
-        vec![row("a", 20.0, Some((90.0, 0.1)))],
+        vec![row("a", 20.0, Some((90.0, 0.0)))],
         [
             "On the CPU, `a` takes 100 % of the measured 20.0 ms; on the GPU, `a` takes 100 % of the measured 90.0 ms.",
-            "The GPU limits it: it was busy for 90 % of the run, and most work takes longer than its launch.",
+            "The GPU limits it: it was busy for 90 % of the run, host-paced and partly idle for 0 %, and idle for 10 %.",
         ],
+    );
+    assert_limit(
+        vec![row("a", 20.0, Some((89.0, 0.0)))],
+        "Mostly the GPU limits it: it was busy for 89 % of the run",
     );
 }
 
+/// It was “The GPU limits it: it was busy for 32 % of the run, and most work takes longer than its launch”.
+#[test]
+fn a_device_that_is_mostly_idle_is_not_the_limit() {
+    assert_limit(
+        vec![row("a", 20.0, Some((32.0, 0.0))), row("load", 70.0, None)],
+        "The GPU waits for the host: it was busy for 32 % of the run, host-paced and partly idle for 0 %, and idle for 68 %.",
+    );
+}
+
+/// It was “The GPU limits it: it was busy for 100 % of the run”.
+#[test]
+fn a_pair_around_others_does_not_show_a_busy_device() {
+    let mut epoch = row("epoch", 99.0, Some((80.0, 0.0)));
+    if let Some(cuda) = &mut epoch.cuda {
+        cuda.total_ns = 100.0 * MS;
+    }
+    assert_limit(
+        vec![epoch, row("step", 1.0, Some((20.0, 0.0)))],
+        "The host paces the GPU: it was busy for 20 % of the run, host-paced and partly idle for 80 %, and idle for 0 %.",
+    );
+}
+
+/// It was “The GPU limits it: it was busy for 100 % of the run”.
+#[test]
+fn two_streams_that_work_half_of_the_time_are_not_one_that_works_always() {
+    let mut both = row("both", 20.0, Some((100.0, 0.0)));
+    both.streams = vec!["0x1".to_owned(), "0x2".to_owned()];
+    assert_limit(
+        vec![both],
+        "The GPU waits for the host: it was busy for 50 % of the run",
+    );
+}
+
+/// It was “Work on the CPU limits it”, of functions that may have waited for the device.
 #[test]
 fn a_device_that_waits_for_launches_is_not_the_limit() {
-    assert_sentences(
-        vec![row("a", 60.0, Some((20.0, 0.9))), row("b", 10.0, None)],
-        [
-            "On the CPU, `a` takes 86 % of the measured 70.0 ms; on the GPU, `a` takes 100 % of the measured 20.0 ms.",
-            "It is launch-bound: 90 % of the GPU time is in calls whose launches take at least as long as their work, so the \
-             GPU waits for the CPU.",
-        ],
-    );
-}
-
-#[test]
-fn gpu_times_of_launch_bound_calls_do_not_show_a_busy_device() {
-    let limit = texts(&summary(vec![row("a", 95.0, Some((95.0, 1.0)))])).remove(1);
-    assert!(limit.starts_with("It is launch-bound: 100 %"), "{}", limit);
-}
-
-#[test]
-fn functions_without_gpu_work_hold_the_device_up() {
-    assert_sentences(
-        vec![
-            row("load", 50.0, None),
-            row("log", 5.0, None),
-            row("forward", 20.0, Some((10.0, 0.9))),
-        ],
-        [
-            "On the CPU, `load` takes 67 % of the measured 75.0 ms and `forward` 27 %; on the GPU, `forward` takes 100 % of \
-             the measured 10.0 ms.",
-            "Work on the CPU limits it: the GPU was busy for 10 % of the run, while 73 % of the CPU time is in functions \
-             without GPU work, first of all `load`.",
-        ],
+    assert_limit(
+        vec![row("a", 60.0, Some((60.0, 1.0))), row("b", 40.0, None)],
+        "The host paces the GPU: it was busy for 0 % of the run, host-paced and partly idle for 60 %, and idle for 40 %.",
     );
 }
 
@@ -132,25 +200,13 @@ fn a_run_that_was_hardly_measured_has_no_verdict() {
     let limit = texts(&summary(vec![row("a", 5.0, Some((5.0, 0.0)))])).remove(1);
     assert_eq!(
         limit,
-        "What limits it was not measured: measured functions took 5 % of the run, and the GPU was busy for 5 %."
-    );
-}
-
-#[test]
-fn threads_that_do_not_run_are_waiting() {
-    let mut waiting = row("recv", 80.0, None);
-    waiting.self_thread_time_total_ns = Some(8.0 * MS);
-    let limit = texts(&summary(vec![waiting])).remove(1);
-    assert_eq!(
-        limit,
-        "Waiting limits it: for 90 % of the measured time, its threads did not run; what the GPU did is not known (the \
-         driver is not loaded)."
+        "What limits it was not measured: measured functions took 5 % of the run, and their work on the GPU 5 %."
     );
 }
 
 #[test]
 fn missing_gpu_times_make_the_verdict_uncertain() {
-    let mut lossy = row("a", 20.0, Some((90.0, 0.1)));
+    let mut lossy = row("a", 20.0, Some((90.0, 0.0)));
     lossy.without_cuda = 5;
     let limit = texts(&summary(vec![lossy])).remove(1);
     assert!(
@@ -178,7 +234,8 @@ fn recorded_kernels_say_what_limits_each_device() {
         devices: devices.to_vec(),
     };
     let texts = |idle: &GpuIdle| {
-        let sentences = sentences(&summary(vec![row("load", 40.0, None)]), idle);
+        let of_run = summary(vec![row("load", 40.0, None)]);
+        let sentences = sentences(&of_run, idle, &GpuPairs::default());
         sentences
             .iter()
             .map(ToString::to_string)
@@ -189,7 +246,7 @@ fn recorded_kernels_say_what_limits_each_device() {
         one,
         [
             "On the CPU, `load` takes 100 % of the measured 40.0 ms.",
-            "`load` keeps the GPU waiting: it was idle for 80 % of the time between its first work and its last, 100 % of \
+            "`load` keeps the GPU waiting: the GPU was idle for 80 % of the time between its first work and its last, 100 % of \
              that inside of it. Without that, the work would be done at most 5.00 × as fast.",
         ]
     );
@@ -206,5 +263,8 @@ fn recorded_kernels_say_what_limits_each_device() {
     let six: Vec<DeviceIdle> = (0..6).map(|ordinal| device(ordinal, 95_000)).collect();
     let last = texts(&idle(&six)).pop();
     let expected = "2 more GPUs are left out here: `profiler explain` shows all.";
+    assert_eq!(last.as_deref(), Some(expected));
+    let last = texts(&idle(&six[..5])).pop();
+    let expected = "1 more GPU is left out here: `profiler explain` shows all.";
     assert_eq!(last.as_deref(), Some(expected));
 }

@@ -42,6 +42,7 @@ impl Timeline {
     /// | a slice of a stream's kernels and copies | what ran there, with its launch parameters or its bytes |
     /// | inside a scope, a slice of the category `launch` | the call of CUDA that launched work |
     /// | an arrow | leads from a scope to its GPU time, from a parent to its children elsewhere, and from a launch to its work |
+    /// | a slice of `idle because, GPU N` | why the device was idle: the function that it waited for, a launch call, or what is not known |
     /// | a slice of `steps` | a step |
     /// | a mark on `missing` | scopes or GPU times that are missing, and why |
     ///

@@ -9,6 +9,7 @@ use super::layout::{Layout, Row};
 use super::packets::{Packets, Sequence};
 use super::tracks::Tracks;
 use super::work::{add_launch, add_work};
+use crate::idle::{self, Label};
 use crate::overlap::{OverlapTracks, name_of_track};
 use crate::{KernelGap, Slice, SliceEnding, SliceKind, Timeline};
 
@@ -44,6 +45,7 @@ impl<W: Write> EventWriter<'_, W> {
         self.write_slices()?;
         self.write_steps()?;
         self.write_replays()?;
+        self.write_idle()?;
         self.write_kernel_gaps()?;
         self.write_counters()?;
         self.write_missing()
@@ -202,6 +204,35 @@ impl<W: Write> EventWriter<'_, W> {
                 event
                     .category("kernel_gap")
                     .single_name(&gaps[index].reason);
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Writes why each device was idle.
+    fn write_idle(&mut self) -> io::Result<()> {
+        let timeline = self.timeline;
+        for device in &timeline.gpu_idle().devices {
+            let reasons = device.reasons(timeline);
+            if reasons.is_empty() {
+                continue;
+            }
+            let spans = reasons
+                .iter()
+                .map(|reason| (reason.start_ns, reason.end_ns));
+            self.write_beside(&device.reasons_title(), spans, |event, index| {
+                let reason = reasons[index];
+                event.category(idle::CATEGORY);
+                match reason.label {
+                    Label::Name(name) => event.name(timeline, name),
+                    Label::Text(text) => event.single_name(text),
+                };
+                let function = reason
+                    .function
+                    .and_then(|name| timeline.names.get(name as usize));
+                if let Some(function) = function {
+                    event.text(Key("function"), &function.text);
+                }
             })?;
         }
         Ok(())

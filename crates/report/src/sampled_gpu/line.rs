@@ -20,7 +20,9 @@ fn label_of(ordinal: Option<u32>, nvml_index: u32) -> String {
 
 impl SampledGpu {
     /// Returns the device as notes name it: `GPU 0`.
-    pub(crate) fn label(&self) -> String {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn label(&self) -> String {
         label_of(self.ordinal, self.nvml_index)
     }
 

@@ -53,8 +53,12 @@ pub struct SampledGpu {
     pub utilization_last_percent: Option<f64>,
     /// The mean share of time in which at least one kernel ran, in percent.
     pub utilization_mean_percent: Option<f64>,
+    /// The temperature at the last sample, in degrees Celsius.
+    pub temperature_last_c: Option<f64>,
     /// The highest temperature in degrees Celsius.
     pub temperature_peak_c: Option<f64>,
+    /// The clock of the multiprocessors at the last sample, in MHz.
+    pub sm_clock_last_mhz: Option<f64>,
     /// The mean clock of the multiprocessors in MHz.
     pub sm_clock_mean_mhz: Option<f64>,
     /// The highest clock that the multiprocessors can have, in MHz.
@@ -155,7 +159,9 @@ impl SampledGpu {
             memory_total_bytes: device.memory_bytes,
             utilization_last_percent: last(GpuQuantity::Utilization),
             utilization_mean_percent: all.get(GpuQuantity::Utilization),
+            temperature_last_c: last(GpuQuantity::Temperature),
             temperature_peak_c: all.max(GpuQuantity::Temperature),
+            sm_clock_last_mhz: last(GpuQuantity::SmClock),
             sm_clock_mean_mhz: all.get(GpuQuantity::SmClock),
             sm_clock_max_mhz: device.max_sm_clock_mhz,
             clock_samples: totals.with_reasons,
@@ -215,7 +221,9 @@ impl SampledGpu {
                 "utilization_mean_percent",
                 value(self.utilization_mean_percent),
             ),
+            Field::optional("temperature_last_c", value(self.temperature_last_c)),
             Field::optional("temperature_peak_c", value(self.temperature_peak_c)),
+            Field::optional("sm_clock_last_mhz", value(self.sm_clock_last_mhz)),
             Field::optional("sm_clock_mean_mhz", value(self.sm_clock_mean_mhz)),
             Field::optional("sm_clock_max_mhz", self.sm_clock_max_mhz),
             Field::raw("clock_samples", self.clock_samples),

@@ -51,6 +51,25 @@ fn sampled(device: &DeviceSamples) -> SampledGpu {
 }
 
 #[test]
+fn the_last_sample_stands_beside_mean_and_peak() {
+    let mut device = device(&[(100.0, 20.0, 1980.0, 0), (402.0, 41.2, 1620.0, 4)]);
+    for (celsius, sample) in [60.0, 55.0].iter().zip(&mut device.samples) {
+        sample
+            .readings
+            .set(GpuQuantity::Temperature, Some(*celsius));
+    }
+    let gpu = sampled(&device);
+    assert_eq!(
+        (gpu.sm_clock_last_mhz, gpu.sm_clock_mean_mhz),
+        (Some(1620.0), Some(1800.0))
+    );
+    assert_eq!(gpu.temperature_last_c, Some(55.0));
+    let json = gpu.to_json();
+    assert!(json.contains("\"temperature_last_c\":55.000"), "{json}");
+    assert!(json.contains("\"sm_clock_last_mhz\":1620.000"), "{json}");
+}
+
+#[test]
 fn the_line_has_power_memory_clocks_and_what_held_them_back() {
     let device = device(&[
         (100.0, 20.0, 1980.0, 0),

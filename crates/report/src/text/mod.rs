@@ -5,7 +5,7 @@ mod field;
 mod fill;
 pub(super) mod json;
 mod shorten;
-mod style;
+pub(super) mod style;
 pub(super) mod table;
 pub(crate) mod terminal;
 pub(super) mod units;
@@ -15,4 +15,6 @@ pub(super) use fill::fill;
 #[cfg(feature = "export")]
 pub(super) use shorten::last_segment;
 pub use shorten::shorten;
+#[cfg(feature = "terminal")]
+pub use shorten::shorten_in_the_middle;
 pub(super) use shorten::width;

@@ -31,7 +31,25 @@ pub(crate) fn width(text: &str) -> usize {
 /// remains in use. If texts would then look alike, more of their ends is kept, or their middle is cut out instead, and at
 /// last they are numbered.
 pub fn shorten(texts: &[&str], limit: usize) -> Vec<String> {
-    let (mut short, long) = cut(texts, limit);
+    numbered(texts, limit, cut(texts, limit, FROM_THE_BEGINNING))
+}
+
+/// Shortens texts as [`shorten`] does, but cuts out their middle: both ends stay where there is room for them.
+#[cfg(feature = "terminal")]
+pub fn shorten_in_the_middle(texts: &[&str], limit: usize) -> Vec<String> {
+    let steps = [both_ends, beginning, whole_end, end];
+    numbered(texts, limit, cut(texts, limit, steps))
+}
+
+/// The cuts of [`shorten`], in the order in which they are tried.
+const FROM_THE_BEGINNING: [Cut; 4] = [end, whole_end, both_ends, beginning];
+
+/// Numbers the texts that would look like another one.
+fn numbered<'t>(
+    texts: &[&'t str],
+    limit: usize,
+    (mut short, long): (HashMap<&'t str, String>, Vec<&'t str>),
+) -> Vec<String> {
     let mut used: HashSet<String> = short.values().cloned().collect();
     for text in long {
         let numbered = |number: usize| {
@@ -54,11 +72,15 @@ pub fn shorten(texts: &[&str], limit: usize) -> Vec<String> {
 
 /// Returns `true` if [`shorten`] need not number any text.
 pub(super) fn differ_when_cut(texts: &[&str], limit: usize) -> bool {
-    cut(texts, limit).1.is_empty()
+    cut(texts, limit, FROM_THE_BEGINNING).1.is_empty()
 }
 
 /// Cuts texts. Also returns those that would look like another one.
-fn cut<'t>(texts: &[&'t str], limit: usize) -> (HashMap<&'t str, String>, Vec<&'t str>) {
+fn cut<'t>(
+    texts: &[&'t str],
+    limit: usize,
+    steps: [Cut; 4],
+) -> (HashMap<&'t str, String>, Vec<&'t str>) {
     let mut short: HashMap<&str, String> = HashMap::new();
     let mut used: HashSet<String> = HashSet::new();
     let mut seen: HashSet<&str> = HashSet::new();
@@ -94,10 +116,10 @@ fn cut<'t>(texts: &[&'t str], limit: usize) -> (HashMap<&'t str, String>, Vec<&'
         }
     };
     let others = [
-        by(end, both_ends, false),
-        by(whole_end, beginning, false),
-        by(both_ends, both_ends, true),
-        by(beginning, beginning, true),
+        by(steps[0], both_ends, false),
+        by(steps[1], beginning, false),
+        by(steps[2], both_ends, true),
+        by(steps[3], beginning, true),
     ];
     let mut steps: Vec<&dyn Fn(&str) -> String> = vec![&first, &second];
     steps.extend(others.iter().map(|step| step as &dyn Fn(&str) -> String));
@@ -342,6 +364,24 @@ mod tests {
             22,
             &["~ …Trainer::backward"],
         );
+    }
+
+    #[test]
+    #[cfg(feature = "terminal")]
+    fn both_ends_stay_if_the_middle_is_cut() {
+        let names = [
+            "model::encoder::Block::attend",
+            "model::decoder::Block::attend",
+            "main",
+        ];
+        let short = shorten_in_the_middle(&names, 20);
+        // The usual cut makes them alike, so these keep more of their beginning.
+        assert_eq!(
+            short,
+            ["model::encoder…ttend", "model::decoder…ttend", "main"]
+        );
+        let short = shorten_in_the_middle(&["app::data::Loader::next_batch"], 20);
+        assert_eq!(short, ["app::d…r::next_batch"]);
     }
 
     #[test]

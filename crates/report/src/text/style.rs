@@ -2,8 +2,8 @@
 
 /// The colours of a table, or none.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Style {
-    pub(super) has_color: bool,
+pub(crate) struct Style {
+    pub(crate) has_color: bool,
 }
 
 impl Style {
@@ -13,13 +13,24 @@ impl Style {
     }
 
     /// Formats lines, names of groups and everything else that is not a value.
-    pub(super) fn dim(self, text: &str) -> String {
+    pub(crate) fn dim(self, text: &str) -> String {
         self.paint("2", text)
     }
 
     /// Formats the label of the row that took the most time.
     pub(super) fn hottest(self, text: &str) -> String {
         self.paint("1;33", text)
+    }
+
+    /// Formats the time in which a device worked.
+    pub(crate) fn busy(self, text: &str) -> String {
+        self.paint("33", text)
+    }
+
+    /// Formats what belongs to one of several functions, each in a colour of its own.
+    pub(crate) fn series(self, number: usize, text: &str) -> String {
+        const CODES: [&str; 6] = ["36", "35", "32", "34", "31", "37"];
+        self.paint(CODES[number % CODES.len()], text)
     }
 
     /// Formats a value, so that the number stands out from its unit.
@@ -37,7 +48,7 @@ impl Style {
     }
 
     fn paint(self, code: &str, text: &str) -> String {
-        if self.has_color && !text.is_empty() {
+        if self.has_color && !text.trim().is_empty() {
             format!("\u{1b}[{code}m{text}\u{1b}[0m")
         } else {
             text.to_owned()

@@ -42,6 +42,11 @@ pub fn width() -> usize {
     width_of(variable("COLUMNS").as_deref(), size::of_any())
 }
 
+/// Returns `false` if the language of the environment says that the terminal has no characters but those of ASCII.
+pub(crate) fn has_blocks() -> bool {
+    is_unicode(variable)
+}
+
 /// The widths of terminals.
 #[cfg(all(feature = "terminal", unix))]
 mod size {
@@ -182,9 +187,45 @@ fn has_color(variable: impl Fn(&str) -> Option<String>, is_terminal: bool) -> bo
     is_terminal && !is("CLICOLOR", |value| value == "0") && !is("TERM", |value| value == "dumb")
 }
 
+/// Decides by the variables that say which characters there are; the first that is set counts. Where none is, most terminals
+/// have all.
+fn is_unicode(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let locales = ["LC_ALL", "LC_CTYPE", "LANG"];
+    let mut locales = locales.into_iter().filter_map(variable);
+    let Some(locale) = locales.find(|locale| !locale.is_empty()) else {
+        return true;
+    };
+    let locale = locale.to_lowercase();
+    let is_ascii = locale == "c" || locale == "posix";
+    let other = locale.split_once('.').is_some_and(|(_, charset)| {
+        let charset = charset.split('@').next().unwrap_or_default();
+        !matches!(charset, "utf-8" | "utf8")
+    });
+    !is_ascii && !other
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_language_says_which_characters_there_are() {
+        let unicode = |set: &[(&str, &str)]| {
+            is_unicode(|name| {
+                let found = set.iter().find(|(other, _)| *other == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+        };
+        for locale in ["C.UTF-8", "en_US.UTF-8", "de_DE.utf8@euro", "de_DE", ""] {
+            assert!(unicode(&[("LANG", locale)]), "{locale}");
+        }
+        for locale in ["C", "POSIX", "en_US.ISO-8859-1"] {
+            assert!(!unicode(&[("LANG", locale)]), "{locale}");
+        }
+        assert!(unicode(&[]));
+        assert!(!unicode(&[("LANG", "C.UTF-8"), ("LC_ALL", "C")]));
+        assert!(unicode(&[("LC_ALL", ""), ("LANG", "C.UTF-8")]));
+    }
 
     #[test]
     fn columns_come_before_the_terminal_and_both_before_the_width_of_pipes() {

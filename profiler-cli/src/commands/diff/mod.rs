@@ -136,7 +136,7 @@ impl Diff {
 
 /// Compares the runs in two folders as the command does without options, and returns the lines to print.
 pub(super) fn of_folders(base: &Path, new: &Path) -> Result<Vec<String>, Error> {
-    let read = |folder: &Path| read_all(&folder::quietly(folder)?, Limits::DEFAULT);
+    let read = |folder: &Path| read_all(&folder::quietly(folder, Wanted::Any)?, Limits::DEFAULT);
     let comparison = compare(&read(base)?, &read(new)?, Options::DEFAULT);
     Ok(text::render(&comparison, false))
 }

@@ -5,7 +5,9 @@ use std::time::{Duration, SystemTime};
 use profiler_report::Summary;
 
 use super::file::Look;
-use super::line::{Line, lines};
+use super::line::{Line, Order, is_earlier, lines};
+use super::pace::Pace;
+use super::strip::Strip;
 
 /// A file that is older than this many intervals is stale, and ...
 const STALE_INTERVALS: u32 = 5;
@@ -16,14 +18,18 @@ const STALE_AFTER: Duration = Duration::from_secs(3);
 #[derive(Debug, Default)]
 pub(super) struct Feed {
     pub(super) shown: Option<Shown>,
+    pub(super) strip: Strip,
+    pub(super) pace: Pace,
     /// Why the file cannot be read now.
     pub(super) problem: Option<Problem>,
+    /// The function whose calls are the steps, if the user named it.
+    step: Option<String>,
 }
 
 /// A reason why the file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Problem {
-    Missing,
+    Missing { beside: Option<String> },
     Broken(String),
 }
 
@@ -32,6 +38,8 @@ pub(super) enum Problem {
 pub(super) struct Shown {
     pub(super) summary: Box<Summary>,
     pub(super) lines: Vec<Line>,
+    /// The value by which functions limit the program.
+    pub(super) limit: Order,
     /// The span of the rates.
     pub(super) span_ns: f64,
     pub(super) written: SystemTime,
@@ -42,7 +50,8 @@ pub(super) struct Shown {
 pub(super) enum Health {
     /// It rewrites its file.
     Running,
-    /// The file should have been rewritten and was not: the program was killed, is stopped, or cannot write.
+    /// The file should have been rewritten and was not: the program was killed, is stopped, cannot write, or writes so
+    /// slowly that it pauses.
     Stale,
     /// The last summary was written.
     Ended,
@@ -51,18 +60,37 @@ pub(super) enum Health {
 }
 
 impl Feed {
+    pub(super) fn new(step: Option<String>) -> Self {
+        Self {
+            step,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn take(&mut self, look: Look) {
         match look {
             Look::Same => {}
-            Look::Missing => self.problem = Some(Problem::Missing),
+            Look::Missing { beside } => self.problem = Some(Problem::Missing { beside }),
             Look::Broken(reason) => self.problem = Some(Problem::Broken(reason)),
             Look::New { summary, written } => {
                 self.problem = None;
                 let before = self.shown.as_ref().map(|shown| &*shown.summary);
+                let before = before.filter(|before| is_earlier(before, &summary));
                 let (lines, span_ns) = lines(&summary, before);
+                self.strip.take(&summary, before, &lines);
+                self.pace.take(&summary, before, self.step.as_deref());
+                let has_cuda = lines.iter().any(|line| line.cuda.is_some());
+                let limit = if has_cuda && self.strip.device_limits() {
+                    Order::Cuda
+                } else if lines.iter().any(|line| line.idle.is_some()) {
+                    Order::Idle
+                } else {
+                    Order::Cpu
+                };
                 self.shown = Some(Shown {
                     summary,
                     lines,
+                    limit,
                     span_ns,
                     written,
                 });
@@ -120,8 +148,9 @@ mod tests {
     #[test]
     fn a_problem_keeps_the_summary_until_the_next_one() {
         let mut feed = Feed::default();
-        feed.take(Look::Missing);
-        assert!(feed.shown.is_none() && feed.problem == Some(Problem::Missing));
+        feed.take(Look::Missing { beside: None });
+        let missing = Problem::Missing { beside: None };
+        assert!(feed.shown.is_none() && feed.problem == Some(missing));
         feed.take(new(1e9, Some(1e9), false));
         assert!(feed.shown.is_some() && feed.problem.is_none());
         feed.take(Look::Broken("is empty".to_owned()));
@@ -131,6 +160,35 @@ mod tests {
         let shown = feed.shown.expect("a summary");
         assert!(feed.problem.is_none());
         assert_eq!(shown.span_ns.to_bits(), 2e9_f64.to_bits());
+    }
+
+    #[test]
+    fn functions_that_the_gpu_limits_are_sorted_by_their_gpu_times() {
+        let limit = |cuda_ns| {
+            let times = |self_ns| profiler_report::Times {
+                self_ns,
+                total_ns: self_ns,
+                ..profiler_report::Times::default()
+            };
+            let row = profiler_report::Row {
+                cuda: Some(times(cuda_ns)),
+                launch_bound: Some(0.0),
+                ..profiler_report::Row::default()
+            };
+            let summary = Summary {
+                wall_ns: 1e9,
+                rows: vec![row],
+                ..Summary::default()
+            };
+            let mut feed = Feed::default();
+            feed.take(Look::New {
+                summary: Box::new(summary),
+                written: SystemTime::UNIX_EPOCH,
+            });
+            feed.shown.map(|shown| shown.limit)
+        };
+        assert_eq!(limit(7e8), Some(Order::Cuda));
+        assert_eq!(limit(5e8), Some(Order::Cpu));
     }
 
     #[test]

@@ -13,8 +13,8 @@ use crate::input::{Input, InputError, Limits};
 pub(super) enum Look {
     /// It is as it was.
     Same,
-    /// It is not there.
-    Missing,
+    /// It is not there; the file of a rank may be, which the launcher's rank gave another name.
+    Missing { beside: Option<String> },
     /// It cannot be read, with the reason in one line.
     Broken(String),
     /// It was written.
@@ -55,7 +55,9 @@ impl File {
             Err(error) => {
                 self.seen = None;
                 return match error.kind() {
-                    io::ErrorKind::NotFound => Look::Missing,
+                    io::ErrorKind::NotFound => Look::Missing {
+                        beside: self.beside(),
+                    },
                     _ => Look::Broken(format!("cannot be read: {error}")),
                 };
             }
@@ -74,10 +76,24 @@ impl File {
                 if error.kind() == io::ErrorKind::NotFound =>
             {
                 self.seen = None;
-                Look::Missing
+                Look::Missing { beside: None }
             }
             Err(error) => Look::Broken(error.to_string()),
         }
+    }
+
+    /// Returns the first file of a rank beside the path: `live_rank0.json` for `live.json`.
+    fn beside(&self) -> Option<String> {
+        let stem = self.path.file_stem()?.to_str()?;
+        let folder = self.path.parent().filter(|folder| *folder != Path::new(""));
+        let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).ok()?;
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let is_of_rank = |name: &String| {
+            let rest = name.strip_prefix(stem);
+            let is_rank = rest.is_some_and(|rest| rest.starts_with("_rank"));
+            is_rank && Path::new(name).extension() == self.path.extension()
+        };
+        names.filter(is_of_rank).min()
     }
 
     fn read(&self) -> Result<Summary, Unreadable> {
@@ -110,7 +126,7 @@ mod tests {
         let path = std::env::temp_dir().join(name);
         let _ = fs::remove_file(&path);
         let mut file = File::new(path.clone(), Limits::DEFAULT);
-        assert!(matches!(file.look(), Look::Missing));
+        assert!(matches!(file.look(), Look::Missing { beside: None }));
         let mut summary = Summary::default();
         for wall_ns in [1e9, 22e9] {
             summary.wall_ns = wall_ns;
@@ -124,8 +140,29 @@ mod tests {
         fs::write(&path, "{\"schema_version\": 1, ").expect("it is written");
         assert!(matches!(file.look(), Look::Broken(_)));
         fs::remove_file(&path).expect("it is there");
-        assert!(matches!(file.look(), Look::Missing));
+        assert!(matches!(file.look(), Look::Missing { beside: None }));
         let mut folder = File::new(std::env::temp_dir(), Limits::DEFAULT);
         assert!(matches!(folder.look(), Look::Broken(_)));
+    }
+
+    #[test]
+    fn the_file_of_a_rank_beside_a_missing_one_is_found() {
+        let name = format!("profiler-top-beside-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).expect("a new folder");
+        let mut file = File::new(folder.join("live.json"), Limits::DEFAULT);
+        let mut beside = || match file.look() {
+            Look::Missing { beside } => beside,
+            other => panic!("it is not there: {other:?}"),
+        };
+        for other in ["live_rank.txt", "other_rank0.json", "live.txt"] {
+            fs::write(folder.join(other), "").expect("it is written");
+        }
+        assert_eq!(beside(), None);
+        for rank in [1, 0] {
+            fs::write(folder.join(format!("live_rank{rank}.json")), "").expect("it is written");
+        }
+        assert_eq!(beside().as_deref(), Some("live_rank0.json"));
+        fs::remove_dir_all(&folder).expect("it is there");
     }
 }

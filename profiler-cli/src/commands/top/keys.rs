@@ -2,9 +2,12 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+use super::cursor::{Cursor, Move};
+use super::feed::Shown;
 use super::line::{Line, Order, sort};
 
 /// The part of the summary that the screen shows, and its order.
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) order: Order,
@@ -13,48 +16,90 @@ pub(super) struct View {
     pub(super) is_typing: bool,
     pub(super) is_paused: bool,
     pub(super) shows_help: bool,
-    /// The number of the selected row.
-    pub(super) selected: usize,
-    /// The number of the first row on the screen. Drawing keeps the selected row on it.
-    pub(super) first: usize,
-    /// The rows that fit, when the screen was last drawn.
-    pub(super) page: usize,
+    pub(super) rows: Cursor,
+    pub(super) ranks: Cursor,
+    /// The row that is shown alone.
+    pub(super) opened_row: Option<String>,
+    /// The rank whose rows are shown.
+    pub(super) opened_rank: Option<String>,
+    /// `true` if there are ranks to choose from.
+    has_ranks: bool,
+}
+
+/// What the screen shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A line for each rank.
+    Ranks,
+    /// A line for each function of a program.
+    Rows,
+    /// One function.
+    Row,
 }
 
 /// The keys, for the help.
-pub(super) const KEYS: [(&str, &str); 9] = [
+pub(super) const KEYS: [(&str, &str); 11] = [
     ("s  S", "sorts by the next, the previous column"),
+    ("l  i", "sorts by what limits, by the idle time caused"),
     ("c g r C G n a", "CPU %, GPU %, rate, CPU, GPU, calls, name"),
     ("/", "filters the names; Enter keeps, Esc clears it"),
     ("p  Space", "pauses, continues"),
-    ("↑ ↓  j k", "selects a row"),
+    (
+        "↑ ↓  j k",
+        "selects a row, which stays selected when rows move",
+    ),
     ("PgUp PgDn", "a page up, down"),
     ("Home End", "the first, the last row"),
+    (
+        "Enter  Esc",
+        "opens the row: history, times of calls, callers; goes back",
+    ),
     ("?  h", "shows, hides this help"),
     ("q  Ctrl-C", "quits"),
 ];
 
 impl View {
-    pub(super) const fn new(order: Order, filter: String) -> Self {
+    pub(super) fn new(order: Order, filter: String) -> Self {
         Self {
             order,
             filter,
             is_typing: false,
             is_paused: false,
             shows_help: false,
-            selected: 0,
-            first: 0,
-            page: 1,
+            rows: Cursor::default(),
+            ranks: Cursor::default(),
+            opened_row: None,
+            opened_rank: None,
+            has_ranks: false,
+        }
+    }
+
+    /// Begins with the ranks, or with the rows of one of them.
+    pub(super) fn of_ranks(self, opened_rank: Option<String>) -> Self {
+        Self {
+            has_ranks: true,
+            opened_rank,
+            ..self
+        }
+    }
+
+    pub(super) const fn place(&self) -> Place {
+        if self.has_ranks && self.opened_rank.is_none() {
+            Place::Ranks
+        } else if self.opened_row.is_none() {
+            Place::Rows
+        } else {
+            Place::Row
         }
     }
 
     /// Returns the rows that match the filter, sorted.
-    pub(super) fn visible<'l>(&self, lines: &'l [Line]) -> Vec<&'l Line> {
+    pub(super) fn visible<'l>(&self, shown: &'l Shown) -> Vec<&'l Line> {
         let wanted = self.filter.to_lowercase();
         let matches =
             |line: &&Line| wanted.is_empty() || line.name.to_lowercase().contains(&wanted);
-        let mut visible: Vec<&Line> = lines.iter().filter(matches).collect();
-        sort(&mut visible, self.order);
+        let mut visible: Vec<&Line> = shown.lines.iter().filter(matches).collect();
+        sort(&mut visible, self.order.by(shown.limit));
         visible
     }
 
@@ -84,10 +129,13 @@ impl View {
             KeyCode::Char('q') => return false,
             KeyCode::Char('?' | 'h') => self.shows_help = !self.shows_help,
             KeyCode::Char('p' | ' ') => self.is_paused = !self.is_paused,
-            KeyCode::Char('/') => self.is_typing = true,
+            KeyCode::Char('/') if self.place() == Place::Rows => self.is_typing = true,
             KeyCode::Esc => self.leave(),
+            KeyCode::Enter => self.open(),
             KeyCode::Char('s') => self.order = self.order.stepped(1),
             KeyCode::Char('S') => self.order = self.order.stepped(Order::ALL.len() - 1),
+            KeyCode::Char('l') => self.order = Order::Limit,
+            KeyCode::Char('i') => self.order = Order::Idle,
             KeyCode::Char('c') => self.order = Order::Cpu,
             KeyCode::Char('g') => self.order = Order::Cuda,
             KeyCode::Char('r') => self.order = Order::Rate,
@@ -95,16 +143,23 @@ impl View {
             KeyCode::Char('G') => self.order = Order::CudaTotal,
             KeyCode::Char('n') => self.order = Order::Calls,
             KeyCode::Char('a') => self.order = Order::Name,
-            KeyCode::Up | KeyCode::Char('k') => self.selected = self.selected.saturating_sub(1),
-            KeyCode::Down | KeyCode::Char('j') => self.selected += 1,
-            KeyCode::PageUp => self.selected = self.selected.saturating_sub(self.page),
-            KeyCode::PageDown => self.selected += self.page,
-            KeyCode::Home => self.selected = 0,
-            // Drawing limits it to the last row.
-            KeyCode::End => self.selected = usize::MAX / 2,
+            KeyCode::Up | KeyCode::Char('k') => self.select(Move::Up),
+            KeyCode::Down | KeyCode::Char('j') => self.select(Move::Down),
+            KeyCode::PageUp => self.select(Move::PageUp),
+            KeyCode::PageDown => self.select(Move::PageDown),
+            KeyCode::Home => self.select(Move::Home),
+            KeyCode::End => self.select(Move::End),
             _ => {}
         }
         true
+    }
+
+    fn select(&mut self, key: Move) {
+        match self.place() {
+            Place::Ranks => self.ranks.press(key),
+            Place::Rows => self.rows.press(key),
+            Place::Row => {}
+        }
     }
 
     fn type_key(&mut self, code: KeyCode, is_control: bool) {
@@ -116,27 +171,36 @@ impl View {
             KeyCode::Char(letter) if !is_control => self.filter.push(letter),
             _ => {}
         }
-        self.selected = 0;
+        self.rows.press(Move::Home);
     }
 
-    /// Leaves the help, or else the filter.
-    fn leave(&mut self) {
-        if self.shows_help && !self.is_typing {
-            self.shows_help = false;
-        } else {
-            self.is_typing = false;
-            self.filter.clear();
+    /// Opens the selected line.
+    fn open(&mut self) {
+        self.shows_help = false;
+        match self.place() {
+            Place::Ranks => {
+                self.opened_rank = self.ranks.key().map(str::to_owned);
+                self.rows = Cursor::default();
+            }
+            Place::Rows => self.opened_row = self.rows.key().map(str::to_owned),
+            Place::Row => {}
         }
     }
 
-    /// Keeps the selected row among `rows` rows, and on a screen that has room for `page` of them.
-    pub(super) fn scroll(&mut self, rows: usize, page: usize) {
-        self.page = page.max(1);
-        self.selected = self.selected.min(rows.saturating_sub(1));
-        let least = (self.selected + 1).saturating_sub(self.page);
-        self.first = self.first.clamp(least, self.selected);
-        // No empty rows below the last one.
-        self.first = self.first.min(rows.saturating_sub(self.page));
+    /// Leaves the help, or else the row, the filter, the rank.
+    fn leave(&mut self) {
+        if self.is_typing {
+            self.is_typing = false;
+            self.filter.clear();
+        } else if self.shows_help {
+            self.shows_help = false;
+        } else if self.opened_row.is_some() {
+            self.opened_row = None;
+        } else if !self.filter.is_empty() {
+            self.filter.clear();
+        } else if self.has_ranks {
+            self.opened_rank = None;
+        }
     }
 }
 
@@ -154,7 +218,6 @@ mod tests {
                 '\n' => KeyCode::Enter,
                 '\u{1b}' => KeyCode::Esc,
                 '<' => KeyCode::Backspace,
-                '↓' => KeyCode::PageDown,
                 key => KeyCode::Char(key),
             };
             assert!(view.press(KeyEvent::new(code, KeyModifiers::NONE)));
@@ -172,6 +235,8 @@ mod tests {
         assert_eq!((view.filter.as_str(), view.order), ("qs", Order::Calls));
         press(&mut view, "SS\u{1b}");
         assert_eq!((view.filter.as_str(), view.order), ("", Order::CpuTotal));
+        press(&mut view, "l");
+        assert_eq!(view.order, Order::Limit);
     }
 
     #[test]
@@ -192,19 +257,38 @@ mod tests {
     }
 
     #[test]
-    fn the_selected_row_stays_on_the_screen() {
-        let mut view = view();
-        view.scroll(100, 10);
-        press(&mut view, "↓↓jj");
-        view.scroll(100, 10);
-        assert_eq!((view.selected, view.first), (22, 13));
-        press(&mut view, "k");
-        view.scroll(100, 10);
-        assert_eq!((view.selected, view.first), (21, 13));
-        view.scroll(5, 10);
-        assert_eq!((view.selected, view.first), (4, 0));
-        view.scroll(0, 0);
-        assert_eq!((view.selected, view.first), (0, 0));
+    fn enter_opens_what_is_selected_and_escape_goes_back_one_by_one() {
+        let mut view = view().of_ranks(None);
+        view.ranks.settle(["zero", "one"].into_iter(), 9);
+        // Both keys may come before the next drawing.
+        press(&mut view, "j\n");
+        assert_eq!(
+            (view.place(), view.opened_rank.as_deref()),
+            (Place::Rows, Some("one"))
+        );
+        // Nothing was drawn that could be opened.
+        press(&mut view, "\n");
+        assert_eq!(view.place(), Place::Rows);
+        press(&mut view, "/f\n");
+        view.rows.settle(["forward"].into_iter(), 9);
+        press(&mut view, "\n?");
+        assert_eq!(
+            (view.place(), view.opened_row.as_deref()),
+            (Place::Row, Some("forward"))
+        );
+        let mut places = Vec::new();
+        for _ in 0..5 {
+            press(&mut view, "\u{1b}");
+            places.push((view.shows_help, view.place(), view.filter.is_empty()));
+        }
+        let expected = [
+            (false, Place::Row, false),
+            (false, Place::Rows, false),
+            (false, Place::Rows, true),
+            (false, Place::Ranks, true),
+            (false, Place::Ranks, true),
+        ];
+        assert_eq!(places, expected);
     }
 
     #[test]

@@ -4,11 +4,16 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use clap::ValueEnum;
-use profiler_report::{HistoryPoint, Row, Summary};
+use profiler_report::{HistoryPoint, Row, Summary, Verdict};
 
-/// A value that rows are sorted by, the largest first.
+/// A value that rows are sorted by, the largest first. Those that tables have too are named as there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Order {
+    /// What limits the program: the GPU if it was busy for most of the last span, else who kept it waiting, if that is
+    /// known, else the CPU.
+    Limit,
+    /// The time for which a device was idle because of the name, since the beginning.
+    Idle,
     /// The share of the last span that the CPU spent in the name itself.
     Cpu,
     /// The share of the last span that the GPU spent in the name itself.
@@ -16,17 +21,22 @@ pub(super) enum Order {
     /// Calls per second.
     Rate,
     /// The self time on the CPU since the beginning.
+    #[value(name = "self_cpu_time_total", alias = "cpu-total")]
     CpuTotal,
     /// The self time on the GPU since the beginning.
+    #[value(name = "self_cuda_time_total", alias = "cuda-total")]
     CudaTotal,
     /// Calls since the beginning.
+    #[value(name = "count", alias = "calls")]
     Calls,
     /// Names, from A to Z.
     Name,
 }
 
 impl Order {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 9] = [
+        Self::Limit,
+        Self::Idle,
         Self::Cpu,
         Self::Cuda,
         Self::Rate,
@@ -42,6 +52,14 @@ impl Order {
         Self::ALL[(place.unwrap_or(0) + steps) % Self::ALL.len()]
     }
 
+    /// Returns the value that rows are sorted by if `limit` is the one that limits.
+    pub(super) const fn by(self, limit: Self) -> Self {
+        match self {
+            Self::Limit => limit,
+            by => by,
+        }
+    }
+
     /// Returns `true` if rows are sorted by GPU times.
     pub(super) const fn is_of_cuda(self) -> bool {
         matches!(self, Self::Cuda | Self::CudaTotal)
@@ -49,7 +67,7 @@ impl Order {
 }
 
 /// The calls and times of a name in the last span and since the beginning.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Line {
     pub(super) name: String,
     /// The part of the span that the CPU spent in the name itself: more than 1 on several threads.
@@ -57,10 +75,20 @@ pub(super) struct Line {
     pub(super) cuda: Option<f64>,
     /// Calls per second.
     pub(super) rate: f64,
+    /// How long a device was idle because of it since the beginning, by the account of the device for which that is
+    /// longest; and that as a part of the time of the account.
+    pub(super) idle: Option<(f64, f64)>,
     pub(super) cpu_total_ns: f64,
     pub(super) cuda_total_ns: Option<f64>,
     pub(super) calls: u64,
     pub(super) open: u64,
+    /// The mean and the 95th percentile of the calls on the CPU.
+    pub(super) cpu_mean_ns: Option<f64>,
+    pub(super) cpu_p95_ns: Option<f64>,
+    pub(super) cuda_mean_ns: Option<f64>,
+    pub(super) verdict: Option<Verdict>,
+    /// `true` if there are GPU times inside of its GPU times.
+    pub(super) has_inner_ranges: bool,
     pub(super) history: Vec<HistoryPoint>,
 }
 
@@ -82,10 +110,9 @@ impl Sums {
     }
 }
 
-/// Returns the rows of `now`, with rates since `before` or since the beginning, and the length of that span in
-/// nanoseconds.
+/// Returns the rows of `now`, with rates since `before` (an earlier summary of the run) or since the beginning, and the
+/// length of that span in nanoseconds.
 pub(super) fn lines(now: &Summary, before: Option<&Summary>) -> (Vec<Line>, f64) {
-    let before = before.filter(|before| is_earlier(before, now));
     let span_ns = now.wall_ns - before.map_or(0.0, |before| before.wall_ns);
     let earlier: HashMap<&str, Sums> = before
         .iter()
@@ -101,14 +128,32 @@ pub(super) fn lines(now: &Summary, before: Option<&Summary>) -> (Vec<Line>, f64)
             cpu: share(sums.cpu_ns - earlier.cpu_ns),
             cuda: row.cuda.map(|_| share(sums.cuda_ns - earlier.cuda_ns)),
             rate: sums.calls.saturating_sub(earlier.calls) as f64 / (span_ns.max(1.0) / 1e9),
+            idle: idle(now, &row.name),
             cpu_total_ns: sums.cpu_ns,
             cuda_total_ns: row.cuda.map(|_| sums.cuda_ns),
             calls: row.calls,
             open: row.open,
+            cpu_mean_ns: row.cpu.map(|cpu| cpu.mean_ns),
+            cpu_p95_ns: row.cpu.map(|cpu| cpu.p95_ns),
+            cuda_mean_ns: row.cuda.map(|cuda| cuda.mean_ns),
+            verdict: row.verdict(),
+            // Files have a decimal of a nanosecond.
+            has_inner_ranges: row
+                .cuda
+                .is_some_and(|cuda| cuda.total_ns - cuda.self_ns > 1.0),
             history: row.history.clone(),
         }
     });
     (lines.collect(), span_ns)
+}
+
+fn idle(now: &Summary, name: &str) -> Option<(f64, f64)> {
+    let of_device = now.gpu_idle.iter().filter_map(|account| {
+        let charge = account.charges.iter().find(|charge| charge.name == name)?;
+        let share = charge.idle_ns / account.wall_ns().max(1.0);
+        Some((charge.idle_ns, share))
+    });
+    of_device.max_by(|one, other| one.0.total_cmp(&other.0))
 }
 
 /// Returns `true` if both summaries are of one run, in this order.
@@ -120,14 +165,18 @@ pub(super) fn is_earlier(before: &Summary, now: &Summary) -> bool {
     run(before) == run(now) && before.wall_ns < now.wall_ns
 }
 
-/// Sorts rows; rows with equal values by their names.
+/// Sorts rows; rows with equal values by their names. What limits is known to [`Order::by`].
 pub(super) fn sort(lines: &mut [&Line], order: Order) {
     let falling = |one: f64, other: f64| other.total_cmp(&one);
     let or_none = |value: Option<f64>| value.unwrap_or(-1.0);
     lines.sort_by(|one, other| {
         let by_value = match order {
-            Order::Cpu => falling(one.cpu, other.cpu),
+            Order::Cpu | Order::Limit => falling(one.cpu, other.cpu),
             Order::Cuda => falling(or_none(one.cuda), or_none(other.cuda)),
+            Order::Idle => {
+                let ns = |line: &Line| or_none(line.idle.map(|(ns, _)| ns));
+                falling(ns(one), ns(other))
+            }
             Order::Rate => falling(one.rate, other.rate),
             Order::CpuTotal => falling(one.cpu_total_ns, other.cpu_total_ns),
             Order::CudaTotal => falling(or_none(one.cuda_total_ns), or_none(other.cuda_total_ns)),
@@ -178,14 +227,67 @@ mod tests {
     }
 
     #[test]
-    fn the_first_summary_and_that_of_another_run_have_rates_since_their_beginning() {
+    fn the_first_summary_has_rates_since_the_beginning() {
         let now = summary(2e9, &[("a", 30, 1e9)]);
-        let mut other = summary(1e9, &[("a", 10, 1e8)]);
+        let (lines, span) = lines(&now, None);
+        assert_eq!((lines[0].cpu, lines[0].rate, span), (0.5, 15.0, 2e9));
+    }
+
+    #[test]
+    fn a_summary_of_another_run_or_a_later_one_is_no_earlier_one() {
+        let (one, two) = (summary(1e9, &[]), summary(2e9, &[]));
+        let mut other = summary(1e9, &[]);
         other.environment.process = 7;
-        for before in [None, Some(&other)] {
-            let (lines, span) = lines(&now, before);
-            assert_eq!((lines[0].cpu, lines[0].rate, span), (0.5, 15.0, 2e9));
+        assert!(is_earlier(&one, &two));
+        assert!(!is_earlier(&two, &one) && !is_earlier(&one, &one) && !is_earlier(&other, &two));
+    }
+
+    #[test]
+    fn names_of_orders_are_those_of_sort_keys_where_there_is_one() {
+        for (name, order) in [
+            ("limit", Order::Limit),
+            ("cpu", Order::Cpu),
+            ("self_cpu_time_total", Order::CpuTotal),
+            ("cpu-total", Order::CpuTotal),
+            ("self_cuda_time_total", Order::CudaTotal),
+            ("count", Order::Calls),
+            ("name", Order::Name),
+        ] {
+            assert_eq!(Order::from_str(name, false), Ok(order));
+            let is_key = name.parse::<profiler_report::SortKey>().is_ok();
+            assert_eq!(
+                is_key,
+                name.contains("_total") || ["count", "name"].contains(&name)
+            );
         }
+    }
+
+    #[test]
+    fn a_function_has_the_idle_time_of_the_device_that_it_kept_waiting_longest() {
+        let account = |names: &[(&str, f64)], busy_ns| {
+            let charge = |(name, idle_ns): &(&str, f64)| profiler_report::SampledCharge {
+                name: (*name).to_owned(),
+                idle_ns: *idle_ns,
+                ..profiler_report::SampledCharge::default()
+            };
+            profiler_report::SampledIdle {
+                busy_ns,
+                charges: names.iter().map(charge).collect(),
+                ..profiler_report::SampledIdle::default()
+            }
+        };
+        let mut now = summary(1e9, &[("a", 1, 5.0), ("b", 3, 1.0), ("c", 1, 9.0)]);
+        now.gpu_idle = vec![
+            account(&[("a", 10.0), ("b", 40.0)], 100.0),
+            account(&[("a", 20.0)], 80.0),
+        ];
+        let (lines, _) = lines(&now, None);
+        let idle: Vec<_> = lines.iter().map(|line| line.idle).collect();
+        assert_eq!(idle, [Some((20.0, 0.25)), Some((40.0, 0.4)), None]);
+        let mut sorted: Vec<&Line> = lines.iter().collect();
+        sort(&mut sorted, Order::Idle);
+        let sorted: String = sorted.iter().map(|line| line.name.as_str()).collect();
+        assert_eq!(sorted, "bac");
     }
 
     #[test]

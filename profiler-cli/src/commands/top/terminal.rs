@@ -1,6 +1,6 @@
 //! The terminal: it is the program's while `top` runs, and is restored however it ends.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, BufWriter, IsTerminal, Stdout};
 #[cfg(unix)]
 use std::sync::Arc;
 #[cfg(unix)]
@@ -9,34 +9,44 @@ use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use ratatui::DefaultTerminal;
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, Event};
 
-use super::feed::Feed;
-use super::file::File;
 use super::keys::View;
+use super::ranks::Job;
 use super::screen;
 use crate::error::Error;
 
 /// How often the file is looked at, and its age is drawn.
 const TICK: Duration = Duration::from_millis(200);
 
+/// More than the changes of most frames: each is one write then, and the terminal shows nothing half drawn.
+const FRAME: usize = 1 << 16;
+
 /// How long a signal waits until the terminal is restored.
 #[cfg(unix)]
 const RESTORE: Duration = Duration::from_secs(1);
 
-/// Shows the file until a key or a signal ends it.
+/// A terminal to which only what has changed is written.
+type Screen = Terminal<CrosstermBackend<BufWriter<Stdout>>>;
+
+/// Shows the files until a key or a signal ends it.
 ///
 /// `ratatui` restores the terminal if the program panics.
-pub(super) fn run(file: File, feed: Feed, view: View) -> Result<(), Error> {
-    if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+pub(super) fn run(job: Job, view: View) -> Result<(), Error> {
+    if !io::stdin().is_terminal() {
         return Err(Error::Usage(
-            "`top` needs a terminal to draw on and to read keys from: `profiler report FILE` prints a table".to_owned(),
+            "`top` needs a terminal to read keys from: with `| cat`, it prints one screen"
+                .to_owned(),
         ));
     }
     let signals = Signals::watch().map_err(Error::Stdout)?;
-    let mut terminal = ratatui::try_init().map_err(Error::Stdout)?;
-    let shown = show(&mut terminal, file, feed, view, &signals);
+    // Prepares the terminal; its own writer would write a frame in many parts.
+    drop(ratatui::try_init().map_err(Error::Stdout)?);
+    let output = BufWriter::with_capacity(FRAME, io::stdout());
+    let mut terminal = Terminal::new(CrosstermBackend::new(output)).map_err(Error::Stdout)?;
+    let shown = show(&mut terminal, job, view, &signals);
     // Drawing hides the cursor, and a signal would end the program without the destructor that shows it.
     let cursor = terminal.show_cursor();
     let restored = cursor.and(ratatui::try_restore());
@@ -45,19 +55,13 @@ pub(super) fn run(file: File, feed: Feed, view: View) -> Result<(), Error> {
     shown.and(restored).map_err(Error::Stdout)
 }
 
-fn show(
-    terminal: &mut DefaultTerminal,
-    mut file: File,
-    mut feed: Feed,
-    mut view: View,
-    signals: &Signals,
-) -> io::Result<()> {
+fn show(terminal: &mut Screen, mut job: Job, mut view: View, signals: &Signals) -> io::Result<()> {
     loop {
         if !view.is_paused {
-            feed.take(file.look());
+            job.look();
         }
         let now = SystemTime::now();
-        terminal.draw(|frame| screen::draw(frame, file.path(), &feed, &mut view, now))?;
+        terminal.draw(|frame| screen::draw(frame, &job, &mut view, now))?;
         // All keys that are there before the next drawing: a terminal sends a burst when text is pasted.
         let end = Instant::now() + TICK;
         let mut wait = TICK;
@@ -88,11 +92,11 @@ struct Signals {
 #[cfg(unix)]
 impl Signals {
     fn watch() -> io::Result<Self> {
-        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
         let pending = Arc::new(AtomicI32::new(0));
         let received = Arc::clone(&pending);
-        let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+        let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])?;
         let wait = move || {
             for signal in signals.forever() {
                 received.store(signal, Relaxed);

@@ -80,18 +80,20 @@ pub(super) fn age(age: Duration) -> String {
     }
 }
 
-/// Draws a history in `columns` columns, from the beginning of the run to `end_ns`: how much of each column's time was
-/// spent in the name itself, relative to the highest column.
-pub(super) fn sparkline(
+/// The parts of a character's height, from nothing to all of it.
+pub(super) const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// Returns how much of each column's time was spent in the name itself, with a history drawn in `columns` columns from the
+/// beginning of the run to `end_ns`; empty if there is none.
+pub(super) fn heights(
     history: &[HistoryPoint],
     end_ns: f64,
     columns: usize,
     order: Order,
-) -> String {
-    const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+) -> Vec<f64> {
     let step = end_ns / columns.max(1) as f64;
     if history.is_empty() || step.is_nan() || step <= 0.0 {
-        return String::new();
+        return Vec::new();
     }
     let mut heights = vec![0.0_f64; columns];
     for point in history {
@@ -107,20 +109,35 @@ pub(super) fn sparkline(
             *height += value * (within / length).max(0.0);
         }
     }
+    heights
+}
+
+/// Draws columns as bars in a number of lines, relative to the highest column. A column that is not 0 is seen.
+pub(super) fn bars(heights: &[f64], lines: usize) -> Vec<String> {
     let highest = heights.iter().copied().fold(0.0, f64::max);
-    let bar = |height: f64| {
-        if highest <= 0.0 || height <= 0.0 {
-            return BARS[0];
-        }
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "from 1 to 8"
-        )]
-        let eighths = (8.0 * height / highest).ceil().clamp(1.0, 8.0) as usize;
-        BARS[eighths]
+    let line = |line: usize| {
+        let below = lines - 1 - line;
+        let bar = |height: &f64| {
+            if highest <= 0.0 || *height <= 0.0 {
+                return BARS[0];
+            }
+            let all = eighths(*height / highest, lines).max(1);
+            BARS[all.saturating_sub(8 * below).min(8)]
+        };
+        heights.iter().map(bar).collect()
     };
-    heights.into_iter().map(bar).collect()
+    (0..lines).map(line).collect()
+}
+
+/// Returns how many eighths of a line a part of `lines` lines is, rounded up.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "from 0 to eight times the lines of a screen"
+)]
+pub(super) fn eighths(part: f64, lines: usize) -> usize {
+    let all = 8.0 * lines as f64;
+    (all * part).ceil().clamp(0.0, all) as usize
 }
 
 #[cfg(test)]
@@ -165,11 +182,19 @@ mod tests {
     fn a_history_is_drawn_over_the_whole_run() {
         let point = |start, duration, cpu| HistoryPoint::from((start, duration, 1, cpu, 0, 0.0));
         let history = [point(0, 100, 100.0), point(200, 200, 100.0)];
-        assert_eq!(sparkline(&history, 400.0, 4, Order::Cpu), "█ ▄▄");
+        let drawn = |history: &[HistoryPoint], end_ns, columns, order| {
+            bars(&heights(history, end_ns, columns, order), 1).concat()
+        };
+        assert_eq!(drawn(&history, 400.0, 4, Order::Cpu), "█ ▄▄");
         // Half of the first point is in each of two columns.
-        assert_eq!(sparkline(&history, 400.0, 8, Order::Cpu), "██  ▄▄▄▄");
-        assert_eq!(sparkline(&history, 400.0, 4, Order::Cuda), "    ");
-        assert_eq!(sparkline(&[], 400.0, 4, Order::Cpu), "");
-        assert_eq!(sparkline(&history, 0.0, 4, Order::Cpu), "");
+        assert_eq!(drawn(&history, 400.0, 8, Order::Cpu), "██  ▄▄▄▄");
+        assert_eq!(drawn(&history, 400.0, 4, Order::Cuda), "    ");
+        assert_eq!(drawn(&[], 400.0, 4, Order::Cpu), "");
+        assert_eq!(drawn(&history, 0.0, 4, Order::Cpu), "");
+    }
+
+    #[test]
+    fn bars_may_be_several_lines_high() {
+        assert_eq!(bars(&[16.0, 9.0, 8.0, 0.1, 0.0], 2), ["█▁   ", "███▁ "]);
     }
 }

@@ -324,6 +324,7 @@ impl Builder {
                 name: raw.name,
                 start_ns: raw.start,
                 duration_ns: raw.end.saturating_sub(raw.start),
+                since_entered_ns: raw.since_entered_ns,
                 ..Launch::default()
             };
             let correlation = raw.cupti_correlation.unwrap_or(raw.correlation);

@@ -87,6 +87,8 @@ pub(super) struct Raw {
     pub(super) details: u32,
     /// It is a launch that tables do not count.
     pub(super) is_not_counted: bool,
+    /// For how long its thread had been in the handle of its parent.
+    pub(super) since_entered_ns: Option<i64>,
     /// Bytes allocated on the host without its children, and device memory in use afterwards, if the file says so.
     pub(super) own_memory: (Option<u64>, Option<i64>),
 }
@@ -243,6 +245,9 @@ impl Collector {
         }
         if event.category == Category::Wait {
             return self.add_wait(event, start, duration);
+        }
+        if event.category == Category::Idle && self.writer.is_own {
+            return Ok(());
         }
         if event.category == Category::KernelGap && self.writer.is_own {
             return self.add_kernel_gap(event, start, duration);
@@ -413,6 +418,7 @@ impl Collector {
             moved_ns: args.own.moved_ns.filter(|_| kind.is_on_gpu()),
             details,
             is_not_counted: args.own.is_not_counted,
+            since_entered_ns: args.own.since_entered_ns.map(|ns| ns.max(0)),
             own_memory: args.own.own_memory,
         })
     }

@@ -55,6 +55,8 @@ pub(super) enum Category {
     Wait,
     /// A time without records of kernels.
     KernelGap,
+    /// Why a device was idle, which follows from the rest of the file.
+    Idle,
     /// Nothing that the program called: a summary of the profiler, or its overhead.
     Other,
 }
@@ -72,6 +74,7 @@ impl Category {
             "replay" => Self::Replay,
             "cuda_sync" => Self::Wait,
             "kernel_gap" => Self::KernelGap,
+            "gpu_idle" => Self::Idle,
             "Trace" | "overhead" => Self::Other,
             _ => Self::Function,
         }
@@ -164,6 +167,8 @@ pub(super) struct OwnArgs {
     pub(super) shapes: Option<String>,
     /// The launch is no call that tables count.
     pub(super) is_not_counted: bool,
+    /// For how long the thread of a launch had been in the handle of its parent.
+    pub(super) since_entered_ns: Option<i64>,
     /// The slice on a stream is a range that encloses work, and no GPU time of a scope.
     pub(super) is_range: bool,
     /// The slice stands for a launch that is not known, or for the GPU time of a scope.
@@ -463,6 +468,7 @@ const ARG_KEYS: &[&str] = &[
     "future",
     "poll",
     "counted",
+    "ns since entered",
     "stand-in",
     "range",
     "location",
@@ -635,6 +641,7 @@ impl Args {
             "poll" if value.is_set() => self.own.future = Some(FuturePart::Poll),
             "counted" => self.own.is_not_counted = matches!(value, Value::Flag(false)),
             "stand-in" | "scope" => self.own.is_stand_in = value.is_set(),
+            "ns since entered" => self.own.since_entered_ns = value.whole(),
             "range" => self.own.is_range = value.is_set(),
             "location" => self.own.location = value.name(),
             "call" => self.own.call = value.name(),

@@ -4,12 +4,15 @@
 //! reads the serial of the innermost open scope and the clock, and pushes one [`Launch`] for each call into a queue. A call
 //! of the runtime that makes several of the driver, as a copy of an array may, pushes one for each of those.
 //!
+//! A thread that is directly inside of an entered handle launches for the scope of that; else the program's
+//! [launch hook](hook) may name a scope. Such a launch has an [`Asker`].
+//!
 //! One queue serves all threads. A launch takes a microsecond or more, so threads rarely meet there (`docs/performance.md`
 //! has the cost); a ring for each thread would have to be allocated here.
 
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use profiler_cuda_sys::cupti::calls::{self, Call, Effect};
 use profiler_cuda_sys::cupti::{CALL_BEGINS, CallbackData, Domain};
@@ -19,7 +22,8 @@ use profiler_host::process::{fork, thread};
 use profiler_host::sync::{Queue, RaceCell, ReentrancyGuard};
 use profiler_report::internal::RawStream;
 
-use super::launch::Launch;
+use super::hook::{self, LaunchCall};
+use super::launch::{Asker, Launch};
 use super::launching_threads;
 use super::losses::{WorkLoss, lose};
 use crate::clock::now;
@@ -31,6 +35,8 @@ use crate::local;
 /// The launches of some ten milliseconds at the highest rate of a program, with some of eight threads.
 const MAX_LAUNCHES: usize = 1 << 15;
 
+/// When calls began to be noted, in ticks.
+static SINCE: AtomicU64 = AtomicU64::new(0);
 static LAUNCHES: RaceCell<Queue<Launch>> = RaceCell::new();
 /// `true` while calls are noted.
 static IS_ACTIVE: AtomicBool = AtomicBool::new(false);
@@ -63,6 +69,8 @@ struct OpenCall {
 pub(super) fn start(on_half_full: fn()) {
     LAUNCHES.get_or_init(|| Queue::new(MAX_LAUNCHES));
     ON_HALF_FULL.get_or_init(|| on_half_full);
+    SINCE.store(now(), Relaxed);
+    local::note_times(true);
     PERIOD.fetch_add(1, Relaxed);
     IS_ACTIVE.store(true, Relaxed);
 }
@@ -70,6 +78,7 @@ pub(super) fn start(on_half_full: fn()) {
 /// Stops noting calls.
 pub(super) fn stop() {
     IS_ACTIVE.store(false, Relaxed);
+    local::note_times(false);
 }
 
 /// Calls `take` with the launches that are in the queue now.
@@ -136,6 +145,9 @@ fn begin(domain: Domain, number: u32, data: &CallbackData) {
         // First: it is no time of the call.
         launching_threads::note();
         let start = now();
+        // SAFETY: the parameters are those of this call, which has just begun.
+        let effect = unsafe { call.effect(data.parameters) };
+        let asker = call.is_work().then(|| asker(call, data, start)).flatten();
         OpenCall {
             launch: Launch {
                 name: call.name,
@@ -143,13 +155,13 @@ fn begin(domain: Domain, number: u32, data: &CallbackData) {
                 end: start,
                 thread: thread::number(),
                 scope: local::innermost().serial(),
+                asker,
                 correlations: [data.correlation; 2],
                 is_part: false,
                 context: data.context.addr(),
                 stream: None,
                 gpu_thread: 0,
-                // SAFETY: the parameters are those of this call, which has just begun.
-                effect: unsafe { call.effect(data.parameters) },
+                effect,
             },
             period,
             depth: 1,
@@ -162,6 +174,24 @@ fn begin(domain: Domain, number: u32, data: &CallbackData) {
         open.enter_driver(call, data);
     }
     CALL.set(Some(open));
+}
+
+/// Returns the scope that a call which launches work is made for, if it is not the innermost one of the thread.
+fn asker(call: Call, data: &CallbackData, start: u64) -> Option<Asker> {
+    // Always asked, so that what it counts are all launches.
+    // SAFETY: CUPTI's name of the kernel is null or a string that lives as long as the call.
+    let named = hook::ask(|| unsafe { LaunchCall::new(call.name, data.kernel) });
+    if let Some(entered) = local::entered() {
+        return Some(Asker {
+            shared: entered.id,
+            // Since before calls were noted, if that is not known.
+            since: entered.since.max(SINCE.load(Relaxed)).min(start),
+        });
+    }
+    named.map(|id| Asker {
+        shared: id.get(),
+        since: start,
+    })
 }
 
 impl OpenCall {

@@ -3,6 +3,15 @@
 use profiler_cuda_sys::cupti::calls::Effect;
 use profiler_report::internal::RawStream;
 
+/// A scope on any thread that work was launched for: that of a handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asker {
+    /// The id by which its record names it.
+    pub(crate) shared: u64,
+    /// Since when the launching thread worked for it, in ticks.
+    pub(crate) since: u64,
+}
+
 /// A call of CUDA that launched work or waited for some, on the thread that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Launch {
@@ -15,6 +24,8 @@ pub(crate) struct Launch {
     pub(crate) thread: u64,
     /// The serial of the innermost scope that was open on the thread; 0 for none.
     pub(crate) scope: u64,
+    /// The scope that the launch was made for, if it is not that one.
+    pub(crate) asker: Option<Asker>,
     /// CUPTI's numbers of the outermost call and of the driver's call inside of it, which are equal if that is the same
     /// call. The records of the work have one of them.
     pub(crate) correlations: [u32; 2],

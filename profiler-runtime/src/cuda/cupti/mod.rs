@@ -4,7 +4,7 @@
 //! the profiler makes all calls of CUPTI, except for the two that CUPTI's own threads need to walk a buffer.
 //!
 //! - [`callback`]: CUPTI calls it on the thread that calls CUDA, at both ends of a call. It notes the innermost scope in
-//!   a [`Launch`], in a bounded queue.
+//!   a [`Launch`], in a bounded queue. [`hook`] lets the program name another scope.
 //! - [`buffers`]: the memory that CUPTI writes its records to. [`record`] reads them into [`WorkActivity`] values, [`names`]
 //!   keeps the names of kernels, which belong to CUPTI, and [`record_clock`] relates their times to the profiler's.
 //! - [`recorder`]: the thread: subscribes, enables, flushes, and ends all that after the last window.
@@ -17,6 +17,7 @@ mod buffers;
 mod callback;
 #[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 mod discovery;
+mod hook;
 mod launch;
 mod launching_threads;
 mod losses;
@@ -37,8 +38,9 @@ mod status;
 pub(crate) use profiler_cuda_sys::cupti::calls::Effect;
 
 pub(crate) use activity::{NO_NAME, WorkActivity};
+pub use hook::{LaunchCall, set_launch_hook};
 pub(crate) use launch::Launch;
-pub(crate) use launching_threads::label_of_thread;
+pub(crate) use launching_threads::launching_thread;
 pub(crate) use losses::{WorkLoss, WorkLosses, lose as lose_work};
 pub(crate) use ready::{Ready, take_work};
 pub(crate) use recorder::{

@@ -249,7 +249,7 @@ const KINDS: [u32; 5] = [
 ];
 /// The pause between rounds while something is recorded or awaited.
 const PAUSE: Duration = Duration::from_millis(10);
-/// The pause between flushes that no window has asked for: they keep buffers from filling up.
+/// The pause between flushes that no window has asked for: they keep buffers from filling up. A clock is read as often.
 const FLUSH_PERIOD: Duration = Duration::from_millis(100);
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
@@ -259,8 +259,8 @@ pub(super) struct Recorder {
     failed: Option<u32>,
     /// The clock of the records.
     clock: RecordClock,
-    /// When the last flush began, in ticks.
-    flushed: u64,
+    /// When the last flush, or the last look at the clock without one, began, in ticks.
+    looked: u64,
     /// When the driver was last seen not to be initialised, in ticks.
     idle_until: u64,
 }
@@ -305,11 +305,14 @@ impl Recorder {
         let asked = FLUSH.swap(0, Relaxed);
         if let Some((cupti, _)) = self.subscriber {
             let period = clock().in_ticks(FLUSH_PERIOD);
-            let is_due = self.is_recording && begun.saturating_sub(self.flushed) >= period;
-            if asked > 0 || is_due {
+            let is_due = begun.saturating_sub(self.looked) >= period;
+            if asked > 0 || self.is_recording && is_due {
                 let is_forced = asked > 1 && !self.is_recording;
                 self.flush(cupti, is_forced);
-                self.flushed = begun;
+                self.looked = begun;
+            } else if is_due {
+                self.check_clock(cupti);
+                self.looked = begun;
             }
         }
         self.collect();
@@ -444,6 +447,10 @@ impl Recorder {
     fn flush(&mut self, cupti: &Cupti, is_forced: bool) {
         let _ = cupti.flush(is_forced);
         lose(WorkLoss::Dropped, cupti.take_dropped());
+        self.check_clock(cupti);
+    }
+
+    fn check_clock(&mut self, cupti: &Cupti) {
         if let Err(error) = self.clock.check(cupti) {
             give_up(error);
         }

@@ -50,7 +50,7 @@ impl FutureState {
                 return gpu.map_or((), cuda::abandon);
             }
         };
-        let shared = progress.end_shared(end);
+        let shared = progress.end_shared(end, name);
         progress.count(name, cell, span, ending);
         if decision.counts_callers() {
             let times = (span.elapsed, progress.polled - progress.children);
@@ -73,13 +73,14 @@ impl FutureState {
 impl Progress {
     /// Ends what the future shares with other threads, and counts the time in which their scopes covered its polls as
     /// that of children. Returns the id, or 0 if it shares nothing.
-    fn end_shared(&mut self, end: u64) -> u64 {
+    fn end_shared(&mut self, end: u64, name: u32) -> u64 {
         let Some(shared) = self.shared.take() else {
             return 0;
         };
         self.children += shared.coverage.end(end);
         let _reentrancy = ReentrancyGuard::try_enter();
         let id = shared.id;
+        shared.end(name);
         drop(shared);
         id
     }

@@ -35,6 +35,7 @@ pub(in super::super) fn launch(at: u64, correlation: u32) -> Launch {
         end: at + 1,
         thread: 1,
         scope: 0,
+        asker: None,
         correlations: [correlation; 2],
         is_part: false,
         context: 0,

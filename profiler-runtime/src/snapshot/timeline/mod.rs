@@ -201,6 +201,7 @@ impl<'t> Builder<'t> {
         self.add_scopes();
         let streams = self.add_gpu();
         self.add_work(&streams);
+        self.add_reported();
     }
 
     fn add_scopes(&mut self) {

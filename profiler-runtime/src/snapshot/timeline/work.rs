@@ -35,6 +35,38 @@ impl Builder<'_> {
         }
     }
 
+    /// Adds the times of devices that the program reported, as GPU times of their scopes on tracks of their own.
+    pub(super) fn add_reported(&mut self) {
+        let mut lanes = OverlapTracks::default();
+        for time in &self.trace.work.reported {
+            let start = self.times.of_unix(time.span.0);
+            let end = self.times.of_unix(time.span.1).max(start);
+            let Some(parent) = self.slice_of_scope(time.scope) else {
+                continue;
+            };
+            let track = lanes.take(start, end, |number| {
+                self.add_track(Track {
+                    kind: TrackKind::GpuStream,
+                    name: format!("reported by the program {number}"),
+                    // Above the numbers of streams.
+                    id: 1_000_000 + number as u64,
+                    ..Track::default()
+                })
+            });
+            let slice = Slice {
+                track,
+                name: self.index_of_name(NameId::Work(time.name)),
+                start_ns: start,
+                duration_ns: end - start,
+                self_ns: end - start,
+                kind: SliceKind::GpuScope,
+                parent: Some(parent),
+                ..Slice::default()
+            };
+            self.timeline.slices.push(slice);
+        }
+    }
+
     pub(super) fn add_waits(&mut self) {
         let trace = self.trace;
         for work in &trace.work.work {
@@ -80,6 +112,8 @@ impl Builder<'_> {
                 start_ns: start,
                 duration_ns: end - start,
                 parent: self.slice_of_scope(launch.scope),
+                since_entered_ns: (launch.since)
+                    .map(|since| start.saturating_sub(self.times.of_unix(since)).max(0)),
                 correlation: launch.correlation,
                 slice: None,
                 non_exhaustive: (),

@@ -230,6 +230,9 @@ impl<W: Write> TimelineWriter<'_, W> {
         if state.open.0.last().copied() != parent {
             line = line.whole("parent", parent.map_or(0, |parent| u64::from(parent) + 1));
         }
+        if let Some(ns) = launch.since_entered_ns {
+            line = line.signed("ns since entered", ns);
+        }
         if length != launch.duration_ns {
             line = line.signed("ns", launch.duration_ns);
         }

@@ -127,6 +127,8 @@ fn each_slice_has_its_category_its_name_and_its_time() {
             ["kernel".into(), "kernel".into(), at(1_235_000)],
             ["cuda_runtime".into(), launch.into(), at(1_235_000)],
             ["kernel".into(), "kernel".into(), at(1_235_000)],
+            ["gpu_idle".into(), "before the first work".into(), at(0)],
+            ["gpu_idle".into(), "not recorded".into(), at(0)],
         ]
     );
 }
@@ -140,7 +142,7 @@ fn ranks_have_processes_devices_and_correlations_apart() {
         .collect();
     // Both ranks have the process id 700, and a device 0.
     let other = FREE + 1;
-    assert_eq!(places, [700, other, 700, 0, other, 1]);
+    assert_eq!(places, [700, other, 700, 0, other, 1, 0, 1]);
     let kernels = slices.iter().filter(|slice| slice["cat"] == "kernel");
     let correlations: Vec<_> = kernels
         .map(|kernel| kernel["args"]["correlation"].as_u64())

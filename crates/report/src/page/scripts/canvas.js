@@ -13,6 +13,9 @@ function resolved(color) {
 /** How many tints of a hue distinguish names. */
 const TINTS = 5;
 
+/** Hues of kernels, so that the ones that take longest differ most; none is that of the CPU. */
+const KERNEL_HUES = [60, 160, 340, 110, 20, 200, 310, 85, 135, 40, 180, 0];
+
 /** Returns the colours that canvases use. */
 function palette() {
   const tints = (name) => Array.from({ length: TINTS }, (_, tint) => (
@@ -20,6 +23,7 @@ function palette() {
   ));
   const color = (name) => resolved(`var(--${name})`);
   return {
+    kernels: KERNEL_HUES.map((hue) => resolved(`light-dark(oklch(0.85 0.085 ${hue}), oklch(0.42 0.085 ${hue}))`)),
     cpu: tints('cpu'), cuda: tints('cuda'), cpuLine: color('cpu'), cudaLine: color('cuda'), text: color('text'),
     dim: color('dim'), line: color('line'), page: color('page'), raised: color('raised'), mark: color('mark'),
     focus: color('focus'),
@@ -95,34 +99,52 @@ class Surface {
   }
 
   /**
-   * Writes a text into a space: all of it, or its end, which says most, or nothing.
-   * @param {string} text
+   * Writes a name into a space: all of it, or what says most of it, or nothing.
+   * @param {string} name
    * @param {number} x
    * @param {number} y
    * @param {number} space
    */
-  write(text, x, y, space) {
-    if (space < 14) return;
-    // Long names are those of kernels, with their parameters at the end.
-    let shown = text.length > 300 ? text.slice(lastSegment(text)).slice(0, 300) : text;
-    if (this.measure(shown) > space) {
-      const short = shown.slice(lastSegment(shown));
-      shown = this.measure(short) <= space ? short : this.shortened(short, space);
-    }
+  write(name, x, y, space) {
+    if (space < 14 || name === '') return;
+    const forms = formsOf(name);
+    const form = forms.find((form) => form.length < 300 && this.measure(form) <= space) ?? forms[forms.length - 1];
+    const shown = this.shortened(form, space);
     if (shown !== '') this.context.fillText(shown, x, y);
   }
 
-  /** Returns a text, or as much of its beginning as fits. @param {string} text @param {number} space */
+  /** Returns a text, or as much of its beginning and its end as fits. @param {string} text @param {number} space */
   shortened(text, space) {
-    if (this.measure(text) <= space) return text;
-    let [fits, tooLong] = [0, text.length];
+    if (text.length < 300 && this.measure(text) <= space) return text;
+    const cut = (kept) => `${text.slice(0, Math.ceil(kept / 2))}…${text.slice(text.length - Math.floor(kept / 2))}`;
+    let [fits, tooLong] = [0, Math.min(text.length, 300)];
     while (tooLong - fits > 1) {
       const middle = (fits + tooLong) >> 1;
-      if (this.context.measureText(`${text.slice(0, middle)}…`).width <= space) fits = middle;
+      if (this.measure(cut(middle)) <= space) fits = middle;
       else tooLong = middle;
     }
-    return fits < 2 ? '' : `${text.slice(0, fits)}…`;
+    return fits < 4 ? '' : cut(fits);
   }
+}
+
+/** @type {Map<string, string[]>} */
+const knownForms = new Map();
+
+/**
+ * Returns a name and shorter forms of it: without its path; of a function in C++ also without its parameters and its
+ * template arguments, which come after what says most.
+ * @param {string} name
+ */
+function formsOf(name) {
+  let forms = knownForms.get(name);
+  if (!forms) {
+    const last = name.slice(lastSegment(name));
+    const isFunction = /^[\w ~]*[\w>](<.*>)?\(.*\)$/.test(last);
+    const bare = isFunction ? last.replace(/\(.*$/, '') : last;
+    forms = [name, last, bare, bare.replace(/<.*$/, '')].filter((form) => form !== '');
+    knownForms.set(name, forms);
+  }
+  return forms;
 }
 
 /**

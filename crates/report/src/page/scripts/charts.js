@@ -27,8 +27,11 @@ function histogramChart([perOctave, first, ...counts], times, clock) {
     svg('text', { x: at(ns) + 3, y: 18 }, label)));
   return chart(clock, `Calls by ${clock.toUpperCase()} time`, [
     svg('g', { class: 'bars' }, ...bars), axis(end), ...percentiles,
-    svg('text', { x: 0, y: CHART.height }, time(limit(0))),
-    svg('text', { x: end, y: CHART.height, 'text-anchor': 'end' }, time(limit(counts.length))),
+    // Both ends have no room below few bars.
+    ...(end < CHART.width / 3 ? [svg('text', { x: 0, y: CHART.height }, `${time(limit(0))} to ${time(limit(counts.length))}`)] : [
+      svg('text', { x: 0, y: CHART.height }, time(limit(0))),
+      svg('text', { x: end, y: CHART.height, 'text-anchor': 'end' }, time(limit(counts.length))),
+    ]),
   ], `${counted(times.calls, 'call')}, ${time(times.min_ns)} to ${time(times.max_ns)}, median ${time(times.p50_ns)}, `
     + `95th percentile ${time(times.p95_ns)}`);
 }

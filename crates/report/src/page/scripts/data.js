@@ -21,6 +21,17 @@
  * @typedef {{caller: string|null, callee: string, calls: number, cpu: number[]|null, cuda: number[]|null}} Edge
  */
 
+/**
+ * What a function launched itself, the longest total first, and how much more there is.
+ * @typedef {{omitted: number, work: Array<{name: string, short: string, runs: number, total: number, mean: number}>}} Launched
+ */
+
+/**
+ * `onTimeLine` returns what goes to the longest call of a function on the time line, or null if there is none.
+ * @typedef {{rows: Row[], edges: Edge[]|null, omitted_rows: number, wall_ns: number, text: string, work: Map<string, Launched>,
+ *   onTimeLine?: (name: string) => (() => void)|null}} Summary
+ */
+
 const TIMES = ['calls', 'total_ns', 'total_percent', 'self_ns', 'self_percent', 'mean_ns', 'std_ns', 'min_ns',
   'max_ns', 'p50_ns', 'p95_ns', 'p99_ns'];
 
@@ -38,10 +49,12 @@ async function unpack() {
 }
 
 /**
- * Reads the rows and edges of a summary.
+ * Reads the rows and edges of a summary, and what functions launched.
  * @param {any} summary
+ * @param {any[]|null} work
+ * @returns {Summary}
  */
-function readSummary(summary) {
+function readSummary(summary, work) {
   summary.rows.forEach((row, index) => {
     Object.assign(row, { index, cpu: timesOf(row.cpu), cuda: timesOf(row.cuda) });
   });
@@ -49,5 +62,9 @@ function readSummary(summary) {
   summary.edges = summary.edges?.map(([caller, callee, calls, cpu, cuda]) => (
     { caller: name(caller), callee: name(callee), calls, cpu, cuda }
   )) ?? null;
+  summary.work = new Map((work ?? []).map(([name, omitted, rows]) => [name, {
+    omitted,
+    work: rows.map(([name, short, runs, total, mean]) => ({ name, short, runs, total, mean })),
+  }]));
   return summary;
 }

@@ -21,20 +21,24 @@ const LISTED = 12;
 /**
  * Shows all that is known of a function.
  * @param {Row} row
- * @param {{edges: Edge[]|null, wall_ns: number}} summary
+ * @param {Summary} summary
  * @param {(name: string) => void} show called for the name of another function
  */
-function details(row, { edges, wall_ns: run }, show) {
+function details(row, { rows, edges, wall_ns: run, work, onTimeLine }, show) {
+  const goes = onTimeLine?.(row.name);
+  const launched = work.get(row.name);
   const facts = [row.location, ...remarks(row)].filter((fact) => fact !== '');
   return el('div', { class: 'inner' },
     el('p', { class: 'full', tabindex: row.name.length > 800 ? 0 : null }, el('bdi', {}, printable(row.name))),
     el('p', { class: 'location' }, facts.map(printable).join(' · ')),
+    goes ? button('Longest call on the time line', goes, { class: 'to-time' }) : null,
     el('div', { class: 'panels' },
       figuresTable(row),
       ...CLOCKS.filter(([clock]) => row[clock] && row[`${clock}_histogram`])
         .map(([clock]) => histogramChart(row[`${clock}_histogram`], row[clock], clock)),
       row.history.length > 1 ? historyChart(row.history, run) : null,
-      ...neighbours(row, edges, show)));
+      launched ? workTable(launched, rows, show) : null,
+      ...neighbours(row, edges, launched, show)));
 }
 
 /** Returns what is unusual about the calls. @param {Row} row */
@@ -60,15 +64,35 @@ function figuresTable(row) {
 }
 
 /**
+ * Lists the kernels, copies and fills that a function launched itself.
+ * @param {Launched} launched
+ * @param {Row[]} rows
+ * @param {(name: string) => void} show
+ */
+function workTable({ omitted, work }, rows, show) {
+  const label = ({ name, short }) => (rows.some((row) => row.name === name)
+    ? el('button', { type: 'button', class: 'name', click: () => show(name) }, nameElement(short)) : nameElement(short));
+  const lines = work.slice(0, LISTED).map((each) => el('tr', {}, el('th', { scope: 'row' }, label(each)),
+    el('td', {}, grouped(each.runs)), el('td', {}, time(each.total)), el('td', {}, time(each.mean))));
+  const heads = ['Kernels, copies and fills', 'Runs', 'Total', 'Mean'];
+  const more = work.length - lines.length + omitted;
+  return el('div', { class: 'work' }, el('table', {},
+    el('thead', {}, el('tr', {}, ...heads.map((title) => el('th', { scope: 'col', class: 'cuda' }, title)))),
+    el('tbody', {}, ...lines)), more > 0 ? el('p', { class: 'more' }, `and ${grouped(more)} more`) : null);
+}
+
+/**
  * Lists callers and callees.
  * @param {Row} row
  * @param {Edge[]|null} edges
+ * @param {Launched|undefined} launched work that is listed already
  * @param {(name: string) => void} show
  */
-function neighbours(row, edges, show) {
+function neighbours(row, edges, launched, show) {
   if (!edges) return [];
   const callers = edges.filter((edge) => edge.callee === row.name);
-  const callees = edges.filter((edge) => edge.caller === row.name);
+  const listed = new Set(launched?.work.map(({ name }) => name));
+  const callees = edges.filter((edge) => edge.caller === row.name && !listed.has(edge.callee));
   return [['Called by', 'caller', callers], ['Calls', 'callee', callees]]
     .filter(([, , edges]) => edges.length > 0)
     .map(([title, side, edges]) => edgesTable(title, side, edges, show));

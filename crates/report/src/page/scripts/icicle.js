@@ -1,11 +1,17 @@
 // The icicle: callers above their callees, each as wide as its share of the time.
 
 const ICICLE_ROW = 22;
+/** The part of the window that the rows may take, and the fewest rows. */
+const ICICLE_PART = 0.7;
+const FEWEST_ROWS = 8;
+/** How many steps of the path are shown, beside the first. */
+const TRAIL = 6;
 
 class Icicle {
   /** @param {TreeData} data */
   constructor(data) {
-    this.tree = new CallTree(data);
+    this.callees = new CallTree(data);
+    this.tree = this.callees;
     this.clock = this.tree.total('cuda') > 0 ? 'cuda' : 'cpu';
     this.zoomed = -1;
     this.selected = -1;
@@ -25,7 +31,8 @@ class Icicle {
     this.found = el('span', { class: 'status', role: 'status' });
     this.view = addView('tree', 'Call tree', this.controls(), this.trail, this.canvas, this.about,
       el('p', { class: 'note', id: 'icicle-keys' },
-        'Click, or Enter: zoom. Backspace: zoom out. Arrow keys: move between calls.'),
+        'Click, or Enter: zoom. Backspace: zoom out. Arrow keys: move between calls. A line below a call: there is more '
+        + 'than fits; zoom to see it.'),
       this.isFlat() ? el('p', { class: 'note' },
         'The callers are not known. PROFILER_CALLERS=1 or a window of a session records them.') : null);
     this.surface = new Surface(this.canvas, () => this.draw());
@@ -39,12 +46,21 @@ class Icicle {
       buttons.forEach((each, index) => set(each, { 'aria-pressed': String(clocks[index][0] === clock) }));
       this.zoom(-1);
     }, { 'aria-pressed': String(clock === this.clock), class: clock }));
+    const turn = this.isFlat() ? null : button('Upside down', () => {
+      const isTurned = this.tree === this.callees;
+      this.callers ??= new CallTree(upsideDown(this.callees));
+      this.tree = isTurned ? this.callers : this.callees;
+      set(/** @type {HTMLElement} */ (turn), { 'aria-pressed': String(isTurned) });
+      this.selected = -1;
+      this.sayFound();
+      this.zoom(-1);
+    }, { 'aria-pressed': 'false', title: 'Functions by their own time, their callers below them' });
     const search = el('input', { type: 'search', placeholder: 'Search calls', 'aria-label': 'Search calls', input: () => {
       this.search = searchFor(/** @type {any} */ (search).value.trim());
       this.sayFound();
       this.surface.request();
     } });
-    return el('div', { class: 'bar' }, ...buttons, search, this.found);
+    return el('div', { class: 'bar' }, ...buttons, turn, search, this.found);
   }
 
   /** Returns true if no call has a caller. */
@@ -61,22 +77,20 @@ class Icicle {
   zoom(node) {
     this.zoomed = node;
     if (node >= 0 && !this.isBelow(this.selected, node)) this.selected = node;
-    const deepest = this.deepest(node);
-    this.canvas.style.height = `${(deepest + 1) * ICICLE_ROW}px`;
     this.canvas.dataset.zoomed = node < 0 ? '' : this.tree.nameOf(node);
-    const steps = [-1, ...(node < 0 ? [] : this.tree.path(node))];
-    this.trail.replaceChildren(...steps.map((step) => button(
-      step < 0 ? 'All' : this.tree.nameOf(step).slice(lastSegment(this.tree.nameOf(step))),
-      () => this.zoom(step), { 'aria-current': step === node ? 'true' : null },
-    )));
+    const path = node < 0 ? [] : this.tree.path(node);
+    const left = Math.max(path.length - TRAIL, 0);
+    const step = (to, label) => button(label, () => this.zoom(to), { 'aria-current': to === node ? 'true' : null });
+    this.trail.replaceChildren(step(-1, 'All'), ...(left > 0 ? [step(path[left - 1], `… ${counted(left, 'caller')} …`)] : []),
+      ...path.slice(left).map((to) => step(to, this.tree.nameOf(to).slice(lastSegment(this.tree.nameOf(to))))));
+    this.arrange();
     this.describe(this.selected);
     this.surface.request();
   }
 
-  /** Returns the last row that is drawn. @param {number} zoomed */
-  deepest(zoomed) {
-    const width = this.canvas.clientWidth || 1000;
-    return layout(this.tree, this.clock, zoomed, width).reduce((deepest, box) => Math.max(deepest, box.row), 0);
+  /** How many rows stay on one screen. */
+  get rows() {
+    return Math.max(Math.floor((innerHeight * ICICLE_PART) / ICICLE_ROW), FEWEST_ROWS);
   }
 
   /** @param {number} node @param {number} caller */
@@ -84,11 +98,16 @@ class Icicle {
     return node >= 0 && this.tree.path(node).includes(caller);
   }
 
-  draw() {
-    const { width, context, colors } = this.surface;
-    this.boxes = layout(this.tree, this.clock, this.zoomed, width);
+  arrange() {
+    const width = this.canvas.clientWidth || 1000;
+    this.boxes = layout(this.tree, this.clock, this.zoomed, width, this.rows);
     const rows = this.boxes.reduce((rows, box) => Math.max(rows, box.row + 1), 1);
     this.canvas.style.height = `${rows * ICICLE_ROW}px`;
+  }
+
+  draw() {
+    const { context, colors } = this.surface;
+    this.arrange();
     const tints = colors[this.clock];
     for (const box of this.boxes) {
       const name = this.tree.nameOf(box.node);
@@ -99,6 +118,7 @@ class Icicle {
       context.fillRect(box.x, y, Math.max(box.width - 1, 0.5), ICICLE_ROW - 1);
       context.fillStyle = colors.text;
       this.surface.write(name, box.x + 5, y + ICICLE_ROW / 2, box.width - 9);
+      if (box.hidesMore) context.fillRect(box.x, y + ICICLE_ROW - 3, Math.max(box.width - 1, 0.5), 2);
       if (box.node === this.selected && document.activeElement === this.canvas) {
         context.strokeStyle = colors.focus;
         context.lineWidth = 2;
@@ -133,6 +153,8 @@ class Icicle {
   /** @param {number} node */
   select(node) {
     this.selected = node;
+    // What has no room is zoomed to.
+    if (node >= 0 && !this.boxes.some((box) => box.node === node)) this.zoom(this.tree.parent[node]);
     this.describe(node);
     this.surface.request();
   }
@@ -146,6 +168,13 @@ class Icicle {
     }
     const clock = this.clock;
     const sum = this.tree.sums[clock][node];
+    if (this.tree === this.callers) {
+      const top = this.tree.path(node)[0];
+      this.about.replaceChildren(nameElement(this.tree.nameOf(node)),
+        ` ${time(sum)} (${share(sum / this.tree.total(clock))}) of own time${node === top ? '' : ' in '}`,
+        ...(node === top ? [] : [nameElement(this.tree.nameOf(top)), ' on this path']), `, ${counted(this.tree.calls[node], 'call')}`);
+      return;
+    }
     this.about.replaceChildren(nameElement(this.tree.nameOf(node)),
       ` ${time(sum)} (${share(sum / this.tree.total(clock))}) with its callees, ${time(this.tree.own[clock][node])} `
       + `without, ${counted(this.tree.calls[node], 'call')}`

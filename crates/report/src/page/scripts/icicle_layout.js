@@ -68,35 +68,74 @@ class CallTree {
   }
 }
 
+/** The most callers of a call that the tree upside down follows. */
+const MOST_CALLERS = 32;
+
 /**
- * A node as it is drawn: from `x` on, `width` pixels wide, in a row below the top.
- * @typedef {{node: number, x: number, width: number, row: number}} Box
+ * Turns a tree upside down: functions by their own time, and below each one its callers. The time of a path is own time
+ * where the path ends; calls are those of the function at the top.
+ * @param {CallTree} tree
+ * @returns {TreeData}
  */
+function upsideDown(tree) {
+  const paths = { names: tree.names, parent: [], name: [], calls: [], cpu: [], cuda: [], cut: [] };
+  /** @type {Map<string, number>} */
+  const known = new Map();
+  for (let node = 0; node < tree.size; node += 1) {
+    let place = -1;
+    for (let at = node, callers = 0; at >= 0 && callers <= MOST_CALLERS; at = tree.parent[at], callers += 1) {
+      const key = `${place}/${tree.name[at]}`;
+      let next = known.get(key);
+      if (next === undefined) {
+        next = paths.parent.push(place + 1) - 1;
+        known.set(key, next);
+        paths.name.push(tree.name[at]);
+        for (const column of [paths.calls, paths.cpu, paths.cuda]) column.push(0);
+      }
+      paths.calls[next] += tree.calls[node];
+      place = next;
+    }
+    paths.cpu[place] += tree.own.cpu[node];
+    paths.cuda[place] += tree.own.cuda[node];
+  }
+  return paths;
+}
+
+/**
+ * A node as it is drawn: from `x` on, `width` pixels wide, in a row below the top. `hidesMore` if there is no room for what
+ * is below it.
+ * @typedef {{node: number, x: number, width: number, row: number, hidesMore: boolean}} Box
+ */
+
+/** How many callers of the zoomed node are drawn. */
+const CALLERS_SHOWN = 3;
 
 /** Nodes that are narrower are not drawn. */
 const NARROWEST = 0.6;
 
 /**
- * Lays out what is visible: the callers of the zoomed node in whole rows, then everything below it.
+ * Lays out what is visible: the last callers of the zoomed node in whole rows, then what is below it and has room.
  * @param {CallTree} tree
  * @param {string} clock
  * @param {number} zoomed the node that has the whole width; -1 for all of them
  * @param {number} width
+ * @param {number} rows
  * @returns {Box[]}
  */
-function layout(tree, clock, zoomed, width) {
-  const callers = zoomed < 0 ? [] : tree.path(zoomed);
-  const boxes = callers.map((node, row) => ({ node, x: 0, width, row }));
+function layout(tree, clock, zoomed, width, rows) {
+  const callers = zoomed < 0 ? [] : tree.path(zoomed).slice(-CALLERS_SHOWN - 1);
+  const boxes = callers.map((node, row) => ({ node, x: 0, width, row, hidesMore: false }));
   const sums = tree.sums[clock];
   const whole = zoomed < 0 ? tree.total(clock) : sums[zoomed];
   const scale = whole > 0 ? width / whole : 0;
   const place = (node, x, row) => {
     for (const callee of tree.callees(node, clock)) {
-      const box = { node: callee, x, width: sums[callee] * scale, row };
+      const box = { node: callee, x, width: sums[callee] * scale, row, hidesMore: false };
       // The further callees are narrower still.
       if (box.width < NARROWEST) return;
       boxes.push(box);
-      stack.push(box);
+      if (row + 1 < rows) stack.push(box);
+      else box.hidesMore = tree.children[callee].some((below) => sums[below] * scale >= NARROWEST);
       x += box.width;
     }
   };

@@ -129,19 +129,15 @@ class Tabs {
 }
 
 /** Makes the names at the top lead to their rows. @param {FunctionTable} table @param {Tabs} tabs */
-function linkClocks(table, tabs) {
-  const ofClock = (clock) => [...table.rows].filter((row) => row[clock])
-    .sort((left, right) => right[clock].self_ns - left[clock].self_ns);
-  for (const [clock] of CLOCKS) {
-    const names = document.querySelectorAll(`.clock.${clock} li > bdi`);
-    const rows = ofClock(clock);
-    names.forEach((bdi, index) => {
-      const { name } = rows[index];
-      bdi.replaceWith(el('button', { type: 'button', class: 'name', click: () => {
-        tabs.choose(byId('functions'));
-        table.show(name);
-      } }, nameElement(name)));
-    });
+function linkNames(table, tabs) {
+  const byText = new Map(table.rows.map(({ name }) => [nameElement(name).textContent, name]));
+  for (const bdi of document.querySelectorAll(':is(.clock, .parts) li > bdi')) {
+    const name = byText.get(bdi.textContent);
+    if (name === undefined) continue;
+    bdi.replaceWith(el('button', { type: 'button', class: 'name', click: () => {
+      tabs.choose(byId('functions'));
+      table.show(name);
+    } }, nameElement(name)));
   }
 }
 
@@ -149,16 +145,29 @@ async function start() {
   const tools = byId('tools');
   tools.append(themeButton());
   const data = await unpack();
-  const summary = data.summary && readSummary(data.summary);
+  const summary = data.summary && readSummary(data.summary, data.work);
   const table = summary?.rows.length > 0 ? new FunctionTable(byId('functions'), summary) : null;
   if (summary) tools.prepend(copyButton(summary.text));
   if (data.comparison) new Comparison(byId('comparison'), data.comparison);
   if (data.tree) new Icicle(data.tree);
-  if (data.time_line?.tracks.length > 0) new TimeLine(data.time_line);
+  const hasRow = (name) => table?.rowOf(name) !== undefined;
+  const showRow = (name) => {
+    tabs.choose(byId('functions'));
+    table?.show(name);
+  };
+  const line = data.time_line?.tracks.length > 0 ? new TimeLine(data.time_line, hasRow, showRow) : null;
+  if (summary && line) {
+    summary.onTimeLine = (name) => (line.hasName(name) ? () => {
+      tabs.choose(byId('time'));
+      line.show(0, line.window.duration);
+      line.revealName(name);
+      line.canvas.focus();
+    } : null);
+  }
   const counters = data.time_line?.counters.filter(({ value }) => value.length > 0) ?? [];
   if (counters.length > 0) memoryView(counters, data.time_line.duration_ns);
   const tabs = new Tabs();
-  if (table) linkClocks(table, tabs);
+  if (table) linkNames(table, tabs);
   document.documentElement.dataset.ready = 'true';
 }
 

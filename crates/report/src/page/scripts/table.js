@@ -1,39 +1,36 @@
 // The table of functions: sorted, searched, restricted, with rows that open.
 
-/** The columns of one clock; `share` draws a bar behind the number. */
+/** The columns of one clock; `share` draws a bar behind the number. Where there is no room, high ranks are left out first. */
 const TIME_COLUMNS = [
-  { key: 'self_ns', title: 'Self', format: time },
-  { key: 'self_percent', title: 'Self %', format: percent, share: true },
-  { key: 'total_ns', title: 'Total', format: time },
-  { key: 'mean_ns', title: 'Mean', format: time },
-  { key: 'p50_ns', title: 'p50', format: time },
-  { key: 'p95_ns', title: 'p95', format: time },
-  { key: 'p99_ns', title: 'p99', format: time },
+  { key: 'self_ns', title: 'Self', format: time, rank: 2 },
+  { key: 'self_percent', title: 'Self %', format: percent, share: true, rank: 3 },
+  { key: 'total_ns', title: 'Total', format: time, rank: 5 },
+  { key: 'mean_ns', title: 'Mean', format: time, rank: 6 },
+  { key: 'p50_ns', title: 'p50', format: time, rank: 9 },
+  { key: 'p95_ns', title: 'p95', format: time, rank: 7 },
+  { key: 'p99_ns', title: 'p99', format: time, rank: 8 },
 ];
 /** How many rows are shown until the user asks for all. */
 const ROWS_AT_FIRST = 200;
 
 /**
  * A column: the text of its cells, and the values that they are sorted by. Numbers are sorted from the largest, texts from A.
- * @typedef {{title: string, clock?: string, value: (row: Row) => number|string|null,
- *   format: (value: any) => string, share?: boolean}} Column
+ * @typedef {{title: string, clock?: string, class?: string, value: (row: Row) => number|string|null,
+ *   format: (value: any) => string, share?: boolean, rank: number}} Column
  */
 
 /** @param {boolean} hasCuda @returns {Column[]} */
 function tableColumns(hasCuda) {
-  const ofClock = (clock) => TIME_COLUMNS.map(({ key, ...column }) => (
-    { ...column, clock, value: (row) => row[clock]?.[key] ?? null }
+  const ofClock = (clock) => TIME_COLUMNS.map(({ key, ...column }, index) => (
+    { ...column, clock, class: index === 0 ? 'clock-start' : undefined, value: (row) => row[clock]?.[key] ?? null }
   ));
-  const limit = {
-    title: 'Limited by',
-    value: (row) => row.verdict,
-    format: String,
-  };
+  const limit = { title: 'Limited by', class: 'limit', value: (row) => row.verdict, format: String, rank: 1 };
   return [
-    { title: 'Function', value: (row) => row.name, format: String },
-    { title: 'Calls', value: (row) => row.calls, format: grouped },
+    { title: 'Function', value: (row) => row.name, format: String, rank: 0 },
+    ...(hasCuda ? [limit] : []),
+    { title: 'Calls', value: (row) => row.calls, format: grouped, rank: 4 },
     ...ofClock('cpu'),
-    ...(hasCuda ? [...ofClock('cuda'), limit] : []),
+    ...(hasCuda ? ofClock('cuda') : []),
   ];
 }
 
@@ -66,7 +63,7 @@ function restrict(rows, restriction) {
 class FunctionTable {
   /**
    * @param {HTMLElement} view the section that has the table without script
-   * @param {{rows: Row[], edges: Edge[]|null, omitted_rows: number, wall_ns: number}} summary
+   * @param {Summary} summary
    */
   constructor(view, summary) {
     const { rows } = summary;
@@ -81,16 +78,20 @@ class FunctionTable {
     this.all = false;
     /** @type {Set<Row>} */
     this.open = new Set();
-    this.body = el('tbody');
+    /** The columns for which there is no room. @type {Set<number>} */
+    this.hidden = new Set();
+    this.isWhole = false;
+    this.body = /** @type {HTMLTableSectionElement} */ (el('tbody'));
     this.status = el('span', { class: 'status', role: 'status' });
     this.problem = el('span', { class: 'status', id: 'restrict-problem', role: 'alert' });
     this.more = el('p', { class: 'more' });
-    const table = view.querySelector('table');
-    table?.replaceChildren(this.head(), this.body);
+    this.table = /** @type {HTMLTableElement} */ (view.querySelector('table'));
+    this.table.replaceChildren(this.head(), this.body);
     view.querySelector('.more')?.remove();
     view.querySelector('.scroll')?.before(this.controls());
     view.append(this.more);
     this.draw();
+    onWidth(view, () => this.fit());
   }
 
   controls() {
@@ -104,7 +105,12 @@ class FunctionTable {
       'aria-describedby': 'restrict-problem',
       input: () => this.restrictTo(/** @type {HTMLInputElement} */ (restriction)),
     });
-    return el('div', { class: 'bar' }, search, restriction, this.problem, this.status);
+    this.whole = button('All columns', () => {
+      this.isWhole = !this.isWhole;
+      set(this.whole, { 'aria-pressed': String(this.isWhole) });
+      this.fit();
+    }, { 'aria-pressed': 'false', hidden: true });
+    return el('div', { class: 'bar' }, search, restriction, this.whole, this.problem, this.status);
   }
 
   /** @param {HTMLInputElement} input */
@@ -125,15 +131,31 @@ class FunctionTable {
   head() {
     const headers = this.columns.map((column, index) => {
       const button = el('button', { type: 'button', click: () => this.sortBy(index) }, column.title);
-      return el('th', { scope: 'col', rowspan: column.clock ? null : 2 }, button);
+      return el('th', { scope: 'col', rowspan: column.clock ? null : 2, class: column.clock ? null : column.class }, button);
     });
     this.headers = headers;
     const clocks = CLOCKS.filter(([clock]) => this.columns.some((column) => column.clock === clock));
-    const group = ([clock, title]) => el('th', { colspan: TIME_COLUMNS.length, scope: 'colgroup', class: clock }, title);
+    this.groups = clocks.map(([clock, title]) => (
+      el('th', { colspan: TIME_COLUMNS.length, scope: 'colgroup', class: clock }, title)));
     const single = headers.filter((_, index) => !this.columns[index].clock);
-    const first = [...single.slice(0, 2), ...clocks.map(group), ...single.slice(2)];
     const second = headers.filter((_, index) => this.columns[index].clock);
-    return el('thead', {}, el('tr', {}, ...first), el('tr', {}, ...second));
+    return el('thead', {}, el('tr', {}, ...single, ...this.groups), el('tr', {}, ...second));
+  }
+
+  /** Leaves out the columns for which there is no room, never the one by which rows are sorted. */
+  fit() {
+    if (this.table.parentElement?.clientWidth === 0) return;
+    this.hide(new Set());
+    const hidden = columnsWithoutRoom(this.table, this.headers, this.columns.map(({ rank }) => rank), this.sort);
+    this.whole.hidden = hidden.size === 0;
+    if (!this.isWhole) this.hide(hidden);
+  }
+
+  /** @param {Set<number>} hidden */
+  hide(hidden) {
+    if (hidden.size + this.hidden.size === 0) return;
+    this.hidden = hidden;
+    hideColumns(this.body, this.headers, this.groups, this.columns.map(({ clock }) => clock), hidden);
   }
 
   /** Sorts by a column; the second time in the other direction. @param {number} index */
@@ -160,6 +182,7 @@ class FunctionTable {
       set(header, { 'aria-sort': index === this.sort ? (direction > 0 ? 'descending' : 'ascending') : null });
     });
     this.say(rows, shown);
+    this.fit();
   }
 
   /**
@@ -200,7 +223,7 @@ class FunctionTable {
   /** @param {Row} row @param {Column} column */
   cell(row, column) {
     const value = column.value(row);
-    const cell = el('td', {}, value === null ? '' : column.format(value));
+    const cell = el('td', { class: column.class }, value === null ? '' : column.format(value));
     if (column.share && value !== null) {
       cell.classList.add('share', /** @type {string} */ (column.clock));
       cell.style.setProperty('--share', `${Math.min(Number(value), 100)}%`);
@@ -211,7 +234,7 @@ class FunctionTable {
   /** @param {Row} row */
   detailElement(row) {
     const content = details(row, this.summary, (name) => this.show(name));
-    return el('tr', { class: 'detail' }, el('td', { colspan: this.columns.length }, content));
+    return el('tr', { class: 'detail' }, el('td', { colspan: this.columns.length - this.hidden.size }, content));
   }
 
   /** Opens or closes a row. @param {Row} row @param {HTMLElement} button */
@@ -236,9 +259,15 @@ class FunctionTable {
     event.preventDefault();
   }
 
+  /** Returns the row of a name, as it is or as it is shown. @param {string} name */
+  rowOf(name) {
+    this.byName ??= new Map(this.rows.flatMap((row) => [[printable(row.name), row], [row.name, row]]));
+    return this.byName.get(name);
+  }
+
   /** Opens the row of a function and goes there, whatever the table is restricted to. @param {string} name */
   show(name) {
-    const row = this.rows.find((row) => row.name === name);
+    const row = this.rowOf(name);
     if (!row) return;
     this.open.add(row);
     if (!this.selected().includes(row)) this.clear();

@@ -370,6 +370,7 @@ fn work_has_its_arguments_and_an_arrow_from_its_launch() {
         duration_ns: 5,
         parent: Some(0),
         correlation: 17,
+        since_entered_ns: None,
         slice: None,
         non_exhaustive: (),
     }];
@@ -385,9 +386,23 @@ fn work_has_its_arguments_and_an_arrow_from_its_launch() {
         on_stream(1, 90, None),
     ];
     let contents = written(&timeline);
-    let [scope, launch, kernel, copy] = &contents.slices[..] else {
+    let [scope, launch, kernel, copy, idle @ ..] = &contents.slices[..] else {
         panic!("four slices: {contents:#?}")
     };
+    let begin = timeline.start_unix_ns;
+    let idle: Vec<_> = idle
+        .iter()
+        .map(|slice| {
+            assert_eq!(slice.category, "gpu_idle");
+            let span = (slice.start - begin, slice.end.map(|end| end - begin));
+            (span, &*slice.name)
+        })
+        .collect();
+    assert_eq!(idle, [((0, Some(40)), "before the first work")]);
+    assert_eq!(
+        contents.tracks[&contents.slices[4].track].name,
+        "idle because, GPU 0 of rank 3"
+    );
     assert_eq!((&*launch.name, &*launch.category), ("load", "launch"));
     assert_eq!(
         (launch.track, launch.end),

@@ -3,19 +3,23 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use profiler_report::{HistoryPoint, Summary, Times};
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
+use profiler_report::{HistoryPoint, SampledGpu, Summary, Times};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::super::file::Look;
+use super::super::line::Order;
+use super::super::snapshot;
 use super::*;
+use crate::input::Limits;
+
+mod ranks;
 
 const SECOND: u64 = 1_000_000_000;
 
 fn times(self_ns: f64) -> Times {
     Times {
         self_ns,
+        total_ns: self_ns,
         ..Times::default()
     }
 }
@@ -28,6 +32,8 @@ fn row(name: &str, calls: u64, cpu_ns: f64, cuda_ns: Option<f64>) -> profiler_re
         cuda: cuda_ns.map(times),
         ..profiler_report::Row::default()
     };
+    row.launch_bound = cuda_ns.map(|_| 0.0);
+    row.location = "src/lib.rs:12".to_owned();
     let point =
         |second: u64, cpu, cuda| HistoryPoint::from((second * SECOND, SECOND, 1, cpu, 1, cuda));
     row.history = (0..24)
@@ -74,10 +80,14 @@ fn summary(wall_ns: f64, factor: u64) -> Box<Summary> {
 
 /// The state after two summaries, the second of them written a second after the first.
 fn fed() -> Feed {
+    fed_with([summary(23e9, 1), summary(24e9, 2)])
+}
+
+fn fed_with(summaries: impl IntoIterator<Item = Box<Summary>>) -> Feed {
     let mut feed = Feed::default();
-    for (wall_ns, factor) in [(23e9, 1), (24e9, 2)] {
+    for summary in summaries {
         feed.take(Look::New {
-            summary: summary(wall_ns, factor),
+            summary,
             written: SystemTime::UNIX_EPOCH,
         });
     }
@@ -88,20 +98,20 @@ fn view() -> View {
     View::new(Order::Cpu, String::new())
 }
 
-fn drawn(feed: &Feed, view: &mut View, (columns, rows): (u16, u16), age_ms: u64) -> Vec<String> {
-    let mut terminal = Terminal::new(TestBackend::new(columns, rows)).expect("a terminal");
+/// A job of one program whose file says this.
+fn job(feed: Feed) -> Job {
+    let mut job = Job::of_file(PathBuf::from("live.json"), Limits::DEFAULT, None);
+    job.ranks[0].feed = feed;
+    job
+}
+
+fn drawn(job: &Job, view: &mut View, (columns, rows): (usize, usize), age_ms: u64) -> Vec<String> {
     let now = SystemTime::UNIX_EPOCH + Duration::from_millis(age_ms);
-    let path = PathBuf::from("live.json");
-    terminal
-        .draw(|frame| draw(frame, &path, feed, view, now))
-        .expect("it is drawn");
-    let buffer = terminal.backend().buffer();
-    let line = |y| {
-        (0..columns)
-            .map(|x| buffer[(x, y)].symbol())
-            .collect::<String>()
-    };
-    (0..rows).map(|y| line(y).trim_end().to_owned()).collect()
+    snapshot::lines((columns, rows), |frame| draw(frame, job, view, now))
+}
+
+fn press(view: &mut View, code: KeyCode) {
+    assert!(view.press(KeyEvent::new(code, KeyModifiers::NONE)));
 }
 
 /// Compares a screen with its golden file.
@@ -124,14 +134,129 @@ fn check(name: &str, screen: &[String]) {
 
 #[test]
 fn columns_are_left_out_in_narrow_terminals() {
-    for columns in [120, 80, 40] {
-        let screen = drawn(&fed(), &mut view(), (columns, 9), 400);
+    for columns in [200, 120, 80, 40] {
+        let screen = drawn(&job(fed()), &mut view(), (columns, 9), 400);
         check(&format!("running-{columns}"), &screen);
     }
     // Nothing fits, and nothing panics.
-    for size in [(1, 1), (5, 3), (20, 2), (0, 0), (200, 1)] {
-        drawn(&fed(), &mut view(), size, 400);
+    for size in [(1, 1), (5, 3), (20, 2), (0, 0), (200, 1), (1, 60)] {
+        for opened in [None, Some("optimizer::step".to_owned())] {
+            let mut view = view();
+            view.opened_row = opened;
+            drawn(&job(training()), &mut view, size, 400);
+            drawn(&ranks::ranks(), &mut view.of_ranks(None), size, 400);
+        }
     }
+}
+
+/// A program on a GPU whose sensors are sampled, which has written its file thirty times.
+fn training() -> Feed {
+    let at = |second: u64| {
+        let mut summary = summary(second as f64 * 1e9, second);
+        summary.environment.devices = vec!["H100".to_owned()];
+        summary.rows[0].name = "train::train_step".to_owned();
+        summary.rows[1].launch_bound = Some(1.0);
+        summary.rows[2].cuda = Some(times(2e8 * second as f64));
+        summary.rows[1].cuda = Some(times(1e8 * (second.saturating_sub(10)) as f64));
+        let mut gpu = SampledGpu::default();
+        gpu.ordinal = Some(0);
+        gpu.utilization_last_percent = Some((10 * second % 101) as f64);
+        gpu.memory_last_bytes = Some(3e10);
+        gpu.memory_total_bytes = Some(80 << 30);
+        gpu.power_last_w = Some(412.0);
+        gpu.power_limit_w = Some(700.0);
+        gpu.sm_clock_last_mhz = Some(1620.0);
+        gpu.sm_clock_max_mhz = Some(1980);
+        gpu.temperature_last_c = Some(55.0);
+        summary.gpus = vec![gpu];
+        summary
+    };
+    fed_with((1..=30).map(at))
+}
+
+#[test]
+fn the_strip_and_the_sensors_are_above_the_rows() {
+    for columns in [200, 120, 80] {
+        let mut view = View::new(Order::Limit, String::new());
+        let screen = drawn(&job(training()), &mut view, (columns, 30), 400);
+        check(&format!("strip-{columns}"), &screen);
+    }
+    let screen = drawn(&job(training()), &mut view(), (80, 16), 400);
+    check("strip-low", &screen);
+}
+
+#[test]
+fn the_account_of_a_device_stands_for_the_gpu_times_of_functions() {
+    let at = |second: u64| {
+        let mut summary = summary(second as f64 * 1e9, second);
+        let charge = profiler_report::SampledCharge {
+            name: summary.rows[1].name.clone(),
+            idle_ns: 3e8 * second as f64,
+            ..profiler_report::SampledCharge::default()
+        };
+        summary.gpu_idle = vec![profiler_report::SampledIdle {
+            device: Some(0),
+            busy_ns: 5e8 * second as f64,
+            host_paced_ns: 1e8 * second as f64,
+            idle_ns: 4e8 * second as f64,
+            charges: vec![charge],
+            ..profiler_report::SampledIdle::default()
+        }];
+        summary
+    };
+    let mut view = View::new(Order::Limit, String::new());
+    let job = job(fed_with((1..=30).map(at)));
+    check("account-80", &drawn(&job, &mut view, (80, 24), 400));
+}
+
+#[test]
+fn enter_shows_the_row() {
+    let mut summaries = [summary(23e9, 1), summary(24e9, 2)];
+    let histogram = "{\"buckets\": [[1000, 2000, 70], [2000, 4000, 9], [500000, 1000000, 1]]}";
+    let edges = |name: &str| profiler_report::CallNode {
+        name: name.into(),
+        calls: 40,
+        ..profiler_report::CallNode::default()
+    };
+    summaries[1].rows[0].cpu_histogram = serde_json::from_str(histogram).ok();
+    let mut tree = profiler_report::CallTree {
+        nodes: ["train::epoch", "model::Transformer::forward"]
+            .map(edges)
+            .into(),
+        ..profiler_report::CallTree::default()
+    };
+    tree.nodes[1].parent = Some(0);
+    summaries[1].call_tree = Some(std::sync::Arc::new(tree));
+    let charge = profiler_report::SampledCharge {
+        name: summaries[1].rows[0].name.clone(),
+        idle_ns: 6e9,
+        error_ns: 1.2e8,
+        ..profiler_report::SampledCharge::default()
+    };
+    summaries[1].gpu_idle = vec![profiler_report::SampledIdle {
+        device: Some(0),
+        busy_ns: 1.2e10,
+        idle_ns: 8e9,
+        charges: vec![charge],
+        ..profiler_report::SampledIdle::default()
+    }];
+    let job = job(fed_with(summaries));
+    for columns in [200, 120, 80] {
+        let mut view = view();
+        drawn(&job, &mut view, (columns, 24), 400);
+        press(&mut view, KeyCode::Enter);
+        let screen = drawn(&job, &mut view, (columns, 24), 400);
+        check(&format!("row-{columns}"), &screen);
+    }
+    let mut view = view();
+    view.opened_row = Some("optimizer::step".to_owned());
+    let screen = drawn(&job, &mut view, (80, 16), 400);
+    check("row-low", &screen);
+    view.opened_row = Some("absent".to_owned());
+    let screen = drawn(&job, &mut view, (80, 8), 400);
+    assert_eq!(screen[2], "absent is no longer in the file; Esc goes back");
+    press(&mut view, KeyCode::Esc);
+    assert_eq!(view.place(), Place::Rows);
 }
 
 #[test]
@@ -139,57 +264,61 @@ fn rows_are_sorted_and_filtered() {
     let mut view = view();
     view.order = Order::Rate;
     view.filter = "LOADER".to_owned();
-    let screen = drawn(&fed(), &mut view, (80, 7), 400);
+    let screen = drawn(&job(fed()), &mut view, (80, 7), 400);
     check("filtered-80", &screen);
     view.filter.clear();
-    let screen = drawn(&fed(), &mut view, (80, 7), 400);
+    let screen = drawn(&job(fed()), &mut view, (80, 7), 400);
     assert!(screen[4].starts_with("optimizer::step"), "{screen:#?}");
 }
 
 #[test]
 fn the_head_says_how_the_program_is_doing() {
-    let state =
-        |feed: &Feed, view: &mut View, age_ms| drawn(feed, view, (100, 9), age_ms)[1].clone();
-    let mut feed = fed();
+    let state = |job: &Job, view: &mut View, age_ms| drawn(job, view, (100, 9), age_ms)[1].clone();
+    let mut job = job(fed());
     assert_eq!(
-        state(&feed, &mut view(), 400),
+        state(&job, &mut view(), 400),
         "running, written 0.4 s ago, every 1.0 s"
     );
-    let late = "stale: written 60 s ago, every 1.0 s; the program was killed or is stopped";
-    assert_eq!(state(&feed, &mut view(), 60_000), late);
-    feed.take(Look::Broken("is empty".to_owned()));
+    let late =
+        "stale: written 60 s ago, every 1.0 s; the program was killed, is stopped or writes slowly";
+    assert_eq!(state(&job, &mut view(), 60_000), late);
+    job.ranks[0].feed.take(Look::Broken("is empty".to_owned()));
     let broken = "running, written 0.4 s ago, every 1.0 s; now it is empty";
-    assert_eq!(state(&feed, &mut view(), 400), broken);
-    feed.take(Look::Missing);
+    assert_eq!(state(&job, &mut view(), 400), broken);
+    job.ranks[0].feed.take(Look::Missing { beside: None });
     let gone = "running, written 0.4 s ago, every 1.0 s; the file is gone";
-    assert_eq!(state(&feed, &mut view(), 400), gone);
+    assert_eq!(state(&job, &mut view(), 400), gone);
     let mut last = summary(25e9, 3);
     last.is_last = true;
     last.interval_ns = None;
-    feed.take(Look::New {
+    job.ranks[0].feed.take(Look::New {
         summary: last,
         written: SystemTime::UNIX_EPOCH,
     });
     let mut paused = view();
     paused.is_paused = true;
     let ended = "PAUSED ended 2 min ago: this is the last summary";
-    assert_eq!(state(&feed, &mut paused, 130_000), ended);
+    assert_eq!(state(&job, &mut paused, 130_000), ended);
 }
 
 #[test]
 fn the_screen_says_what_it_waits_for() {
-    let mut feed = Feed::default();
-    feed.take(Look::Missing);
-    check("missing-80", &drawn(&feed, &mut view(), (80, 6), 0));
-    feed.take(Look::Broken("is neither a summary nor a trace".to_owned()));
-    check("broken-80", &drawn(&feed, &mut view(), (80, 6), 0));
+    let mut job = job(Feed::default());
+    job.ranks[0].feed.take(Look::Missing { beside: None });
+    check("missing-80", &drawn(&job, &mut view(), (80, 6), 0));
+    let beside = Some("live_rank0.json".to_owned());
+    job.ranks[0].feed.take(Look::Missing { beside });
+    check("missing-rank-80", &drawn(&job, &mut view(), (80, 6), 0));
+    let reason = "is neither a summary nor a trace".to_owned();
+    job.ranks[0].feed.take(Look::Broken(reason));
+    check("broken-80", &drawn(&job, &mut view(), (80, 6), 0));
 }
 
 #[test]
 fn the_help_fits_a_small_terminal() {
     let mut view = view();
     view.shows_help = true;
-    check("help-80", &drawn(&fed(), &mut view, (80, 24), 400));
+    check("help-80", &drawn(&job(fed()), &mut view, (80, 24), 400));
 }
 
 #[test]
@@ -200,29 +329,21 @@ fn keys_scroll_to_the_last_row() {
             .rows
             .push(row(&format!("row {number}"), 1, 1.0, None));
     }
-    let mut feed = Feed::default();
-    feed.take(Look::New {
-        summary,
-        written: SystemTime::UNIX_EPOCH,
-    });
     let mut view = view();
     view.order = Order::Calls;
-    assert!(view.press(KeyEvent::new(KeyCode::End, KeyModifiers::NONE)));
-    let screen = drawn(&feed, &mut view, (80, 10), 400);
+    let job = job(fed_with([summary]));
+    drawn(&job, &mut view, (80, 10), 400);
+    press(&mut view, KeyCode::End);
+    let screen = drawn(&job, &mut view, (80, 10), 400);
     assert!(screen[8].starts_with("row 9 "), "{screen:#?}");
 }
 
 #[test]
 fn a_name_cannot_control_the_terminal() {
-    let mut feed = Feed::default();
     let mut summary = summary(25e9, 1);
     summary.rows[0].name = "a\u{1b}[2Jb".to_owned();
     summary.environment.program = "c\u{7}\u{9b}d".to_owned();
-    feed.take(Look::New {
-        summary,
-        written: SystemTime::UNIX_EPOCH,
-    });
-    let screen = drawn(&feed, &mut view(), (80, 10), 400).join("");
+    let screen = drawn(&job(fed_with([summary])), &mut view(), (80, 10), 400).join("");
     assert!(
         screen.contains("a\u{fffd}[2Jb") && screen.contains("c\u{fffd}\u{fffd}d"),
         "{screen}"

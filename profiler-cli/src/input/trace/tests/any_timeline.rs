@@ -405,6 +405,7 @@ fn placed(calls: Vec<Call>, rank: Option<u64>) -> Timeline {
                 .filter(|parent| *parent < index && !is_poll)
                 .or(Some(index));
             launch.correlation = correlation;
+            launch.since_entered_ns = (correlation % 2 == 0).then_some(duration_ns / 3);
             line.launches.push(launch);
         }
         if let Some(mut work) = call.work {

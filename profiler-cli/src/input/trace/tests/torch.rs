@@ -1,7 +1,8 @@
 //! Launches and GPU work, as PyTorch writes them, and as `profiler-runtime` does.
 
 use profiler_report::{
-    CallTreeOptions, KernelRowKind, KeyAverages, MemoryKind, SliceKind, TrackKind, Verdict,
+    CallTreeOptions, KernelRowKind, KeyAverages, MemoryKind, SliceKind, TableOptions, TrackKind,
+    Verdict,
 };
 
 use super::{complete, of_text, on_track, read, tree};
@@ -157,7 +158,7 @@ fn ranges_on_streams_are_in_no_total() {
     assert_eq!(ranges(&averages, "alone"), Some((1, 900_000.0)));
     let alone = averages.row("alone").expect("a row of its own");
     assert_eq!((alone.calls, alone.cpu, alone.cuda), (0, None, None));
-    let table = averages.to_string();
+    let table = averages.table(TableOptions::new().width(300));
     assert!(table.contains("GPU ranges"), "{table}");
     let tree = timeline.call_tree(CallTreeOptions::new());
     let of_kernels: f64 = tree

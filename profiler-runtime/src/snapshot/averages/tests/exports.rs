@@ -56,7 +56,7 @@ fn what_there_is_not_is_null_in_json_and_empty_in_csv() {
     );
     assert!(plain.contains("\"verdict\":null"), "{plain}");
     assert!(
-        plain.contains("\"cuda\":null,\"gpu_ranges\":null,\"memory\":null,"),
+        plain.contains("\"cuda\":null,\"gpu_ranges\":null,\"gpu\":null,\"memory\":null,"),
         "{plain}"
     );
     assert!(
@@ -69,7 +69,7 @@ fn what_there_is_not_is_null_in_json_and_empty_in_csv() {
     );
     let csv = averages.to_csv();
     let plain = csv.lines().last().expect("a line for each row");
-    assert!(plain.ends_with(&",".repeat(22)), "{plain}");
+    assert!(plain.ends_with(&",".repeat(28)), "{plain}");
     let callers = averages.callers();
     assert!(callers.to_json().contains("\"caller\":null"));
     assert!(callers.to_csv().contains("\r\n,\"a "));

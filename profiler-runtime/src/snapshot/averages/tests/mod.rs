@@ -457,23 +457,57 @@ fn calls_without_cpu_times_are_calls() {
 }
 
 #[test]
-fn kernels_outside_of_gpu_times_have_rows_and_are_in_the_sums() {
+fn work_counts_once_in_a_gpu_time_in_its_call_or_in_a_row() {
     let mut sample = Sample::new();
     let outer = sample.ms("tests: outer", 0, 0.0, 1.0);
     sample.work("kernel", true, 0, (1_000, 1_500), GpuWork::default());
     sample.ms("tests: timed", outer, 0.1, 0.5);
     sample.gpu(stream(0), 2_000, 400.0, 400.0);
     sample.work("inside", true, 150_000, (2_100, 2_300), GpuWork::default());
+    sample.work(
+        "other stream",
+        true,
+        160_000,
+        (3_000, 3_070),
+        GpuWork::default(),
+    );
+    sample.work.work.last_mut().expect("work").stream_key = Some(stream(1));
+    sample.ms("tests: untimed", outer, 0.7, 0.2);
+    sample.work("kernel", true, 750_000, (4_000, 4_030), GpuWork::default());
+    sample.work(
+        "outside",
+        false,
+        990_000,
+        (5_000, 5_020),
+        GpuWork::default(),
+    );
     let trace = sample.trace();
     let averages = trace.key_averages();
-    let names: Vec<&str> = averages.rows.iter().map(|row| &*row.name).collect();
-    assert_eq!(names, ["tests: outer", "tests: timed", "kernel"]);
-    let cuda = |name: &str| {
-        row(&averages, name)
-            .cuda
-            .map(|cuda| (cuda.total_ns, cuda.self_ns))
-    };
-    assert_eq!(cuda("kernel"), Some((500.0, 500.0)));
-    assert_eq!(cuda("tests: timed"), Some((400.0, 400.0)));
-    assert_eq!(averages.self_cuda_time_total_ns, Some(900.0));
+    let mut rows: Vec<_> = averages
+        .rows
+        .iter()
+        .map(|row| {
+            (
+                &*row.name,
+                row.cuda.map(|cuda| (cuda.total_ns, cuda.self_ns)),
+            )
+        })
+        .collect();
+    rows.sort_by_key(|row| row.0);
+    assert_eq!(
+        rows,
+        [
+            ("other stream", Some((70.0, 70.0))),
+            ("outside", Some((20.0, 20.0))),
+            ("tests: outer", Some((600.0, 500.0))),
+            ("tests: timed", Some((400.0, 400.0))),
+            ("tests: untimed", Some((30.0, 30.0))),
+        ]
+    );
+    assert_eq!(averages.self_cuda_time_total_ns, Some(1_020.0));
+    let calls = ["tests: outer", "tests: untimed"].map(|name| {
+        let row = row(&averages, name);
+        (row.calls, row.cuda.map(|cuda| cuda.calls))
+    });
+    assert_eq!(calls, [(1, Some(1)); 2]);
 }

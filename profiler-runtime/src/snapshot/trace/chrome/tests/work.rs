@@ -307,6 +307,7 @@ fn sample_of(scopes: Vec<AnyScope>, work: Vec<AnyWork>) -> Sample {
                 } else {
                     NONE
                 },
+                since: None,
                 correlation: 1,
             });
         }

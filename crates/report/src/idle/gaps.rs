@@ -29,32 +29,14 @@ impl Gaps {
     }
 
     /// Returns the gaps of a rank.
-    pub(crate) fn of_rank(&self, rank: Option<u64>) -> &[(i64, i64)] {
+    pub(super) fn of_rank(&self, rank: Option<u64>) -> &[(i64, i64)] {
         self.0.get(&rank).map_or(&[][..], Vec::as_slice)
     }
 
-    /// Returns the gaps that end after a time.
-    fn after(&self, rank: Option<u64>, from: i64) -> &[(i64, i64)] {
-        let of_rank = self.of_rank(rank);
-        &of_rank[of_rank.partition_point(|(_, end)| *end <= from)..]
-    }
-
     /// Returns `true` if kernels were not recorded at a time.
-    pub(super) fn contain(&self, rank: Option<u64>, at: i64) -> bool {
-        let next = self.after(rank, at).first();
+    pub(crate) fn contain(&self, rank: Option<u64>, at: i64) -> bool {
+        let of_rank = self.of_rank(rank);
+        let next = of_rank.get(of_rank.partition_point(|(_, end)| *end <= at));
         next.is_some_and(|(start, _)| *start <= at)
-    }
-
-    /// Returns how long kernels were recorded between two times; zero if the second one is not later.
-    pub(super) fn recorded(&self, rank: Option<u64>, from: i64, to: i64) -> i64 {
-        let mut recorded = to.saturating_sub(from).max(0);
-        for (start, end) in self.after(rank, from) {
-            if *start >= to {
-                break;
-            }
-            let inside = (*end).min(to).saturating_sub((*start).max(from));
-            recorded = recorded.saturating_sub(inside.max(0));
-        }
-        recorded.max(0)
     }
 }

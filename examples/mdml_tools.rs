@@ -1,13 +1,16 @@
-//! The decorator and the context manager of mdml-tools with TensorBoard, as someone who knows them writes it here at first.
+//! The decorator and the context manager of mdml-tools, with a log for `TensorBoard`.
+//!
+//! ```text
+//! cargo run --release --example mdml_tools
+//! tensorboard --logdir runs
+//! ```
 
 use std::sync::{Arc, LazyLock};
 
 use profiler_runtime::{TensorBoardLogger, measure_execution_time, measure_execution_time_context};
 
-static BOARD: LazyLock<Arc<TensorBoardLogger>> = LazyLock::new(|| {
-    let dir = std::env::temp_dir().join("from_mdml_tools");
-    Arc::new(TensorBoardLogger::new(dir).expect("a log"))
-});
+static BOARD: LazyLock<Arc<TensorBoardLogger>> =
+    LazyLock::new(|| Arc::new(TensorBoardLogger::new("runs/mdml_tools").expect("a log")));
 
 struct Trainer {
     writer: Arc<TensorBoardLogger>,
@@ -22,8 +25,8 @@ impl Trainer {
     }
 
     #[measure_execution_time(log = self.writer.clone(), bypass = self.step < 2)]
-    fn backward(&mut self, loss: f32) -> f32 {
-        loss * 0.5
+    fn backward(&self, loss: f32) -> f32 {
+        loss / self.step as f32
     }
 }
 
@@ -50,10 +53,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
             trainer.backward(loss)
         });
-        BOARD.add_scalar("loss/train", loss, epoch)?;
+        trainer.writer.add_scalar("loss/train", loss, epoch)?;
         BOARD.add_scalar("loss/test", validate(batch), epoch)?;
     }
     BOARD.flush()?;
-    assert!(BOARD.path().exists());
+    println!("{}", BOARD.path().display());
     Ok(())
 }

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# What do builds take? Measures it, and keeps the figures in checks/measurements.json, where the documents have theirs from:
+#
+#     checks/builds.sh [runtime] [install]
+#     PROFILER_TESTS_BLESS=1 cargo test -p profiler-tests --test docs measurements
+#
+# Both take some minutes on an idle machine. Processor time grows by a half or more on a machine that is busy.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export CARGO_TARGET_DIR
+CARGO_TARGET_DIR=$(mktemp -d)
+trap 'rm -rf "$CARGO_TARGET_DIR"' EXIT
+TIMEFORMAT='%U %S'
+
+# timed COMMAND…: runs it, and sets how many seconds processors worked for it.
+timed() {
+    local user system
+    read -r user system < <({ time "$@" >"$CARGO_TARGET_DIR/output" 2>&1; } 2>&1)
+    worked=$(awk "BEGIN { printf \"%.0f\", $user + $system }")
+}
+
+# crates-of PACKAGE: prints how many crates a build compiles.
+crates-of() {
+    cargo tree --locked --package "$1" --edges normal,build --prefix none | sed -n 's/ v[0-9].*//p' | sort -u | wc -l
+}
+
+# keep COMMAND NAME=VALUE…: puts figures into the file, with what they were measured on.
+keep() {
+    python3 - "$@" <<'PYTHON'
+import datetime, json, os, subprocess, sys
+
+def of(*command):
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+
+with open("/proc/cpuinfo") as lines:
+    processor = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "unknown")
+on = "{}, {} cores, load average {:.0f}".format(processor, os.cpu_count(), os.getloadavg()[1])
+path = "checks/measurements.json"
+with open(path) as file:
+    kept = json.load(file)
+for figure in sys.argv[2:]:
+    name, value = figure.split("=")
+    kept[name] = {
+        "value": value,
+        "command": sys.argv[1],
+        "date": datetime.date.today().isoformat(),
+        "commit": of("git", "rev-parse", "--short=7", "HEAD"),
+        "on": on,
+        "rustc": of("rustc", "--version").split()[1],
+    }
+with open(path, "w") as file:
+    json.dump(kept, file, indent=2, sort_keys=True)
+    file.write("\n")
+PYTHON
+}
+
+runtime() {
+    timed cargo build --locked --package profiler-runtime
+    keep 'checks/builds.sh runtime' "runtime-crates=$(crates-of profiler-runtime)" "runtime-processor-s=$worked"
+}
+
+install() {
+    timed cargo install --locked --path profiler-cli --root "$CARGO_TARGET_DIR/root"
+    local bytes
+    bytes=$(stat --format=%s "$CARGO_TARGET_DIR/root/bin/profiler")
+    keep 'checks/builds.sh install' "install-crates=$(crates-of profiler-runtime-cli)" "install-processor-s=$worked" \
+        "install-mb=$(awk "BEGIN { printf \"%.1f\", $bytes / 1e6 }")"
+}
+
+for what in "${@:-runtime install}"; do
+    for step in $what; do
+        "$step"
+    done
+done

@@ -1,0 +1,148 @@
+//! The three states of a device as text and JSON.
+
+use std::fmt::Write;
+
+use super::table::{charge_json, device_title};
+use super::verdict::{BUSY, MOSTLY_BUSY};
+use super::{DevicePairs, GpuPairs};
+use crate::options::TableOptions;
+use crate::sentence::{Sentence, percent};
+use crate::text::Field;
+use crate::text::json::{array, lines, object, string};
+use crate::text::table::{Column, Table};
+use crate::text::units::time;
+
+/// Shares of a time in which a device was busy, host-paced or idle, from 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct States {
+    pub(crate) busy: f64,
+    pub(crate) host_paced: f64,
+    pub(crate) idle: f64,
+}
+
+impl States {
+    /// Says what limits the device, by the shares of the time that `of` names.
+    pub(crate) fn sentence(self, of: &str) -> Sentence {
+        let limit = if self.busy >= BUSY {
+            "The GPU limits it"
+        } else if self.busy >= MOSTLY_BUSY {
+            "Mostly the GPU limits it"
+        } else if self.host_paced > self.idle {
+            "The host paces the GPU"
+        } else {
+            "The GPU waits for the host"
+        };
+        Sentence::new().strong(limit).text(&format!(
+            ": it was busy for {} of the {of}, host-paced and partly idle for {}, and idle for {}",
+            percent(self.busy),
+            percent(self.host_paced),
+            percent(self.idle)
+        ))
+    }
+}
+
+impl GpuPairs {
+    /// Returns the account as text: for each device what limits it, and how long it was in each state.
+    #[must_use]
+    pub fn table(&self, options: &TableOptions) -> String {
+        let devices = self.devices.iter().map(|device| device.text(options));
+        devices.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns all numbers as a JSON object: times in nanoseconds.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let devices = self.devices.iter().map(DevicePairs::json);
+        object([Field::raw("devices", lines(devices))]) + "\n"
+    }
+}
+
+impl DevicePairs {
+    /// Returns what limits the device, as far as event pairs tell.
+    #[must_use]
+    pub fn verdict(&self) -> String {
+        let sentences = self.sentences();
+        let sentences: Vec<String> = sentences.iter().map(ToString::to_string).collect();
+        sentences.join(" ")
+    }
+
+    pub(crate) fn title(&self) -> String {
+        device_title(self.device, self.rank, &self.device_name)
+    }
+
+    pub(crate) fn sentences(&self) -> Vec<Sentence> {
+        let window = self.window_ns().max(1) as f64;
+        let states = States {
+            busy: self.busy_ns as f64 / window,
+            host_paced: self.host_paced_ns as f64 / window,
+            idle: self.idle_ns as f64 / window,
+        };
+        let mut sentences = vec![states.sentence("window").text(".")];
+        if let Some(charge) = self.account.named() {
+            let share = self.account.share_of_waiting(charge.inclusive_ns);
+            sentences.push(charge.push_name(Sentence::new()).text(&format!(
+                " kept it waiting for {} of the idle time between its first work and its last.",
+                percent(share)
+            )));
+        }
+        if let Some(name) = &self.longest_paced {
+            let sentence = Sentence::new().text("It was host-paced longest in ");
+            sentences.push(sentence.name(name).text("."));
+        }
+        sentences.push(Sentence::new().text(
+            "Kernels were not recorded: without them it is not known how much of its host-paced time it was idle.",
+        ));
+        sentences
+    }
+
+    fn text(&self, options: &TableOptions) -> String {
+        let mut text = format!("{}: {}\n\n", self.title(), self.verdict());
+        let window = self.window_ns().max(1) as f64;
+        let states = [
+            ("busy", self.busy_ns),
+            ("host-paced, partly idle", self.host_paced_ns),
+            ("idle", self.idle_ns),
+        ];
+        text += &options.draw(Table {
+            title: "The window",
+            labels: states
+                .iter()
+                .map(|(label, _)| (*label).to_owned())
+                .collect(),
+            columns: vec![
+                Column::of(&states, "Time", |(_, ns)| Some(time(*ns as f64))),
+                Column::of(&states, "Share", |(_, ns)| {
+                    Some(percent(*ns as f64 / window))
+                }),
+            ],
+            hottest: None,
+        });
+        if self.unplaced > 0 {
+            let _ = writeln!(
+                text,
+                "{} GPU times are left out: when they began is not known",
+                self.unplaced
+            );
+        }
+        text
+    }
+
+    fn json(&self) -> String {
+        let sentences = self.sentences();
+        let sentences = sentences
+            .iter()
+            .map(|sentence| string(&sentence.to_string()));
+        object([
+            Field::optional("rank", self.rank),
+            Field::optional("device", self.device),
+            Field::text("device_name", &self.device_name),
+            Field::raw("window_ns", self.window_ns()),
+            Field::raw("busy_ns", self.busy_ns),
+            Field::raw("host_paced_ns", self.host_paced_ns),
+            Field::raw("idle_ns", self.idle_ns),
+            Field::raw("unplaced", self.unplaced),
+            Field::raw("verdict", array(sentences)),
+            Field::raw("charges", lines(self.charges().iter().map(charge_json))),
+        ])
+    }
+}

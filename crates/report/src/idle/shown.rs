@@ -1,0 +1,218 @@
+//! Which functions a strip shows apart: those with much of the busy and idle time, the most specific first.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use super::{DeviceFunction, DeviceSegment, DeviceState};
+use crate::walk::Visit;
+
+/// The most functions that are shown: as many as a reader tells apart.
+pub(super) const MOST: usize = 8;
+
+/// A function is shown if its part of the charged time is at least one of so many. The first that gives few enough
+/// functions counts.
+const PARTS: [i64; 3] = [20, 12, 8];
+
+/// What the choice is made from.
+pub(super) struct Calls<'c> {
+    /// A walk through the calls that time is charged to, and those around them.
+    pub(super) visits: &'c [Visit],
+    /// For each slice, the number of its function.
+    pub(super) functions: &'c [u32],
+    /// The names and locations of functions. An empty name is never shown.
+    pub(super) names: &'c [(&'c str, &'c str)],
+}
+
+/// Returns `true` for a time that belongs to a function, or to no function: work ran, or idle time between the first work and the
+/// last is charged.
+pub(super) fn is_of_function(segment: &DeviceSegment) -> bool {
+    let is_known = matches!(
+        segment.state,
+        DeviceState::Busy | DeviceState::Host | DeviceState::LaunchCall
+    );
+    is_known && !segment.is_before_first
+}
+
+/// Chooses the functions, those with the longest idle time first, and notes at each segment which of them it belongs to: the
+/// innermost around its call.
+pub(super) fn choose(segments: &mut [DeviceSegment], calls: &Calls<'_>) -> Vec<DeviceFunction> {
+    let length = |segment: &DeviceSegment| segment.end_ns.saturating_sub(segment.start_ns);
+    let mut own: HashMap<u32, i64> = HashMap::new();
+    let mut all = 0_i64;
+    for segment in segments.iter().filter(|segment| is_of_function(segment)) {
+        all = all.saturating_add(length(segment));
+        if let Some(call) = segment.call {
+            let own = own.entry(call).or_default();
+            *own = own.saturating_add(length(segment));
+        }
+    }
+    let mut chosen = Vec::new();
+    for parts in PARTS {
+        chosen = calls.chosen(&own, all, parts);
+        if chosen.len() <= MOST {
+            break;
+        }
+    }
+    chosen.truncate(MOST);
+    let shown = calls.shown(&chosen);
+    let functions = chosen.iter().map(|function| {
+        let names = calls.names.get(*function as usize);
+        let (name, location) = names.copied().unwrap_or_default();
+        DeviceFunction {
+            name: name.to_owned(),
+            location: location.to_owned(),
+            ..DeviceFunction::default()
+        }
+    });
+    let mut functions: Vec<DeviceFunction> = functions.collect();
+    for segment in segments
+        .iter_mut()
+        .filter(|segment| is_of_function(segment))
+    {
+        segment.function = segment.call.and_then(|call| shown.get(&call).copied());
+        let place = segment.function.map(|function| function as usize);
+        if let Some(function) = place.and_then(|place| functions.get_mut(place)) {
+            let sum = match segment.state {
+                DeviceState::Busy => &mut function.busy_ns,
+                _ => &mut function.idle_ns,
+            };
+            *sum = sum.saturating_add(length(segment));
+        }
+    }
+    in_order(functions, segments)
+}
+
+/// Sorts the functions, and leaves out those whose time all belongs to others inside of them.
+fn in_order(functions: Vec<DeviceFunction>, segments: &mut [DeviceSegment]) -> Vec<DeviceFunction> {
+    let functions = (0_u32..).zip(functions);
+    let mut functions: Vec<(u32, DeviceFunction)> = functions
+        .filter(|(_, function)| function.idle_ns > 0 || function.busy_ns > 0)
+        .collect();
+    functions.sort_by(|(_, one), (_, other)| {
+        let longest = (other.idle_ns, other.busy_ns).cmp(&(one.idle_ns, one.busy_ns));
+        longest.then_with(|| one.name.cmp(&other.name))
+    });
+    let places = (0_u32..).zip(&functions);
+    let places: HashMap<u32, u32> = places
+        .map(|(place, (before, _))| (*before, place))
+        .collect();
+    for segment in segments {
+        segment.function = segment
+            .function
+            .and_then(|before| places.get(&before).copied());
+    }
+    functions
+        .into_iter()
+        .map(|(_, function)| function)
+        .collect()
+}
+
+/// The time of a function, without that of the chosen functions inside of it, and how deep it was called.
+#[derive(Clone, Copy, Default)]
+struct Time {
+    ns: i64,
+    depth: usize,
+}
+
+/// A call that the walk is in.
+struct Frame {
+    function: u32,
+    sum: i64,
+    /// The depth of the call of the same function around it.
+    outer: Option<usize>,
+    /// The calls from this depth on belong to no chosen function yet.
+    free_from: usize,
+}
+
+impl Calls<'_> {
+    /// Chooses functions until none is left that has one of `parts` parts of the charged time: always the one with the
+    /// shortest time, which is the most specific.
+    fn chosen(&self, own: &HashMap<u32, i64>, charged: i64, parts: i64) -> Vec<u32> {
+        let mut chosen = Vec::new();
+        while chosen.len() <= MOST {
+            let times = self.times(own, &chosen);
+            let name = |function: u32| self.names.get(function as usize).copied();
+            let large = times.into_iter().filter(|(function, time)| {
+                let is_large = time.ns > 0 && time.ns >= charged / parts;
+                let is_named = name(*function).is_some_and(|(name, _)| !name.is_empty());
+                is_large && is_named && !chosen.contains(function)
+            });
+            let next = large
+                .min_by_key(|(function, time)| (time.ns, Reverse(time.depth), name(*function)));
+            match next {
+                Some((function, _)) => chosen.push(function),
+                None => break,
+            }
+        }
+        chosen
+    }
+
+    /// Returns the time of each function: where it is open, and no chosen function inside of it.
+    fn times(&self, own: &HashMap<u32, i64>, chosen: &[u32]) -> HashMap<u32, Time> {
+        let mut times: HashMap<u32, Time> = HashMap::new();
+        let mut open: HashMap<u32, usize> = HashMap::new();
+        let mut frames: Vec<Frame> = Vec::new();
+        let mut free_from = 0;
+        for visit in self.visits {
+            match *visit {
+                Visit::Enter(index) => {
+                    let function = self.functions[index];
+                    let call = u32::try_from(index).unwrap_or(u32::MAX);
+                    let depth = frames.len();
+                    frames.push(Frame {
+                        function,
+                        sum: own.get(&call).copied().unwrap_or_default(),
+                        outer: open.insert(function, depth),
+                        free_from,
+                    });
+                    if chosen.contains(&function) {
+                        free_from = depth + 1;
+                    }
+                }
+                Visit::Leave(_) => {
+                    let Some(frame) = frames.pop() else { continue };
+                    match frame.outer {
+                        Some(outer) => open.insert(frame.function, outer),
+                        None => open.remove(&frame.function),
+                    };
+                    free_from = frame.free_from;
+                    let is_chosen = chosen.contains(&frame.function);
+                    // A call inside of one of the same function is in the time of that.
+                    let is_inside = frame.outer.is_some_and(|outer| outer >= free_from);
+                    if is_chosen || !is_inside {
+                        let time = times.entry(frame.function).or_default();
+                        time.ns = time.ns.saturating_add(frame.sum);
+                        time.depth = time.depth.max(frames.len());
+                    }
+                    if let Some(around) = frames.last_mut().filter(|_| !is_chosen) {
+                        around.sum = around.sum.saturating_add(frame.sum);
+                    }
+                }
+            }
+        }
+        times
+    }
+
+    /// Returns for each call which of the chosen functions it belongs to.
+    fn shown(&self, chosen: &[u32]) -> HashMap<u32, u32> {
+        let mut shown = HashMap::new();
+        let mut around: Vec<Option<u32>> = Vec::new();
+        for visit in self.visits {
+            match *visit {
+                Visit::Enter(index) => {
+                    let place = chosen.iter().position(|it| *it == self.functions[index]);
+                    let place = place.and_then(|place| u32::try_from(place).ok());
+                    let place = place.or_else(|| around.last().copied().flatten());
+                    around.push(place);
+                    if let (Some(place), Ok(call)) = (place, u32::try_from(index)) {
+                        shown.insert(call, place);
+                    }
+                }
+                Visit::Leave(_) => {
+                    around.pop();
+                }
+            }
+        }
+        shown
+    }
+}

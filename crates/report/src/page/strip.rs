@@ -1,0 +1,317 @@
+//! The strip of each device at the top of the page, and beside it the functions: busy times solid, idle times hatched.
+//!
+//! Both are SVG that needs no script. Hatchings are tiles in pixels, so that they look alike at any width: a path of all
+//! columns cuts each part out of a surface that has its hatching.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::escape::{Name, Text};
+use crate::idle::{DeviceIdle, GpuIdle, IdleStrip, StripPart};
+use crate::sentence::percent;
+use crate::text::units::time;
+
+/// The columns of a strip.
+const COLUMNS: usize = 300;
+/// The height of a strip in the units of its paths.
+const HEIGHT: i64 = 1000;
+/// The most devices that have a strip.
+pub(super) const DEVICES: usize = 4;
+/// The tints of a hue that distinguish names. The script has the same.
+const TINTS: u32 = 5;
+/// A name is written into a strip if its function has half of each of so many columns in a row.
+const LABELLED: usize = COLUMNS / 12;
+
+/// Lines on a tile of 8 by 8 pixels, one for each function.
+const HATCHINGS: [&str; 8] = [
+    "M-2 2l4-4M0 8l8-8M6 10l4-4",
+    "M-2 6l4 4M0 0l8 8M6-2l4 4",
+    "M0 4h8",
+    "M4 0v8",
+    "M0 8l8-8M0 0l8 8",
+    "M1 2h2M5 6h2",
+    "M0 4h8M4 0v8",
+    "M0 2h4M4 6h4",
+];
+
+/// The names that have a hatching: the same one at all devices.
+type Hatchings<'d> = BTreeMap<&'d str, usize>;
+
+/// Writes the strips of the devices. Without any, it writes nothing.
+pub(super) fn push(html: &mut String, idle: &GpuIdle) {
+    let devices = &idle.devices[..idle.devices.len().min(DEVICES)];
+    if devices.is_empty() {
+        return;
+    }
+    let mut hatchings = Hatchings::new();
+    for function in devices.iter().flat_map(|device| &device.functions) {
+        let next = hatchings.len();
+        hatchings.entry(&function.name).or_insert(next);
+    }
+    html.push_str("<section id=strips aria-label=\"What the GPUs did\">\n");
+    push_tiles(html, &hatchings);
+    for (number, device) in devices.iter().enumerate() {
+        push_device(html, device, number, &hatchings);
+    }
+    html.push_str("</section>\n");
+}
+
+/// Writes the hatchings, which all strips and bars refer to.
+fn push_tiles(html: &mut String, hatchings: &Hatchings<'_>) {
+    html.push_str("<svg class=tiles aria-hidden=true><defs>");
+    let mut tile = |id: &str, class: &str, lines: &str| {
+        let _ = write!(
+            html,
+            "<pattern id={id} class=\"{class}\" width=8 height=8 patternUnits=userSpaceOnUse><rect width=8 height=8 />\
+             <path d=\"{lines}\" /></pattern>"
+        );
+    };
+    for (name, number) in hatchings {
+        let lines = HATCHINGS[number % HATCHINGS.len()];
+        tile(&format!("h{number}"), &format!("tint{}", tint(name)), lines);
+    }
+    tile("h-other", "grey", HATCHINGS[0]);
+    tile("h-outside", "grey", HATCHINGS[5]);
+    tile("h-launched", "launched", HATCHINGS[3]);
+    tile("h-missing", "grey", HATCHINGS[4]);
+    html.push_str("</defs></svg>\n");
+}
+
+fn push_device(html: &mut String, device: &DeviceIdle, number: usize, hatchings: &Hatchings<'_>) {
+    let strip = device.strip(COLUMNS);
+    let whole = device.strip(1);
+    let parts = whole.columns.iter().flat_map(|column| &column.parts);
+    let parts: BTreeMap<StripPart, i64> = parts.copied().collect();
+    let share = |ns: i64| percent(ns as f64 / device.window_ns().max(1) as f64);
+    let _ = write!(
+        html,
+        "<div class=device>\n<div class=window><h2>{} <span>{} busy</span></h2>\n\
+         <svg class=strip role=img aria-label=\"{}, {}\">",
+        Text(&device.title()),
+        share(device.busy_ns),
+        Text(&device.title()),
+        Text(&spoken(device, &parts, share)),
+    );
+    for (part, ns) in &parts {
+        let Some(fill) = fill(device, *part, hatchings) else {
+            continue;
+        };
+        let clip = format!("c{number}-{}", id(*part));
+        let _ = write!(
+            html,
+            "<clipPath id={clip} clipPathUnits=objectBoundingBox><path transform=\"scale({} {})\" d=\"{}\" /></clipPath>\
+             <rect width=100% height=100% {fill} clip-path=\"url(#{clip})\"><title>{}: {}</title></rect>",
+            1.0 / COLUMNS as f64,
+            1.0 / HEIGHT as f64,
+            outline(&strip, *part),
+            Text(label(device, *part)),
+            share(*ns)
+        );
+    }
+    for index in 0..device.functions.len() {
+        push_label(html, device, index, &strip);
+    }
+    let _ = write!(
+        html,
+        "</svg>\n<p class=ends aria-hidden=true><span>0</span><span>{}</span></p></div>\n",
+        time(device.window_ns() as f64)
+    );
+    push_bars(html, device, &parts, hatchings);
+    html.push_str("</div>\n");
+}
+
+/// Writes a bar for each function, and for each other part of the window. Together they are all of it.
+fn push_bars(
+    html: &mut String,
+    device: &DeviceIdle,
+    parts: &BTreeMap<StripPart, i64>,
+    hatchings: &Hatchings<'_>,
+) {
+    let window = device.window_ns().max(1) as f64;
+    let part_of = |ns: i64| 100.0 * ns as f64 / window;
+    html.push_str("<div class=parts><h2>Busy with its work, or idle because of it</h2>\n<ol>\n");
+    let mut bar = |name: &str, busy: i64, idle: i64, fill: Option<&str>| {
+        let mut said = Vec::new();
+        if busy > 0 {
+            said.push(format!("{} busy", percent(busy as f64 / window)));
+        }
+        if idle > 0 {
+            let idle = percent(idle as f64 / window);
+            let word = if fill.is_some() { " idle" } else { "" };
+            said.push(format!("{idle}{word}"));
+        }
+        let _ = writeln!(
+            html,
+            "<li>{name}<svg aria-hidden=true><rect class=busy width=\"{:.2}%\" height=100% />\
+             <rect x=\"{:.2}%\" width=\"{:.2}%\" height=100% {} /></svg><span>{}</span>",
+            part_of(busy),
+            part_of(busy),
+            part_of(idle),
+            fill.unwrap_or("class=before"),
+            said.join(", ")
+        );
+    };
+    let mut busy = device.busy_ns;
+    for (index, function) in (0..).zip(&device.functions) {
+        let fill = fill(device, StripPart::Function(index), hatchings);
+        busy -= function.busy_ns;
+        let name = Name(&function.name).to_string();
+        bar(&name, function.busy_ns, function.idle_ns, fill.as_deref());
+    }
+    let others = parts.get(&StripPart::OtherFunctions);
+    let others = others.copied().unwrap_or_default();
+    if busy > 0 || others > 0 {
+        let fill = fill(device, StripPart::OtherFunctions, hatchings);
+        let name = if device.functions.is_empty() {
+            "no function dominates"
+        } else {
+            "others"
+        };
+        bar(&format!("<em>{name}</em>"), busy, others, fill.as_deref());
+    }
+    for (part, ns) in parts {
+        if !matches!(
+            part,
+            StripPart::Busy | StripPart::Function(_) | StripPart::OtherFunctions
+        ) {
+            let name = format!("<em>{}</em>", part.label());
+            bar(&name, 0, *ns, fill(device, *part, hatchings).as_deref());
+        }
+    }
+    html.push_str("</ol>\n");
+    if !device.functions.is_empty() {
+        html.push_str(
+            "<p class=note>A function that is not listed counts for the one that called it.</p>\n",
+        );
+    }
+    html.push_str("</div>\n");
+}
+
+/// Writes the name of a function where it is seen best, if there is room for it.
+fn push_label(html: &mut String, device: &DeviceIdle, index: usize, strip: &IdleStrip) {
+    let Some((function, number)) = device.functions.get(index).zip(u32::try_from(index).ok())
+    else {
+        return;
+    };
+    let part = StripPart::Function(number);
+    let is_most = |at: &usize| strip.columns[*at].share(part) >= 0.5;
+    let all: Vec<usize> = (0..strip.columns.len()).filter(is_most).collect();
+    let runs = all.chunk_by(|one, next| *next == one + 1);
+    let longest = runs.max_by_key(|run| run.len());
+    let Some(run) = longest.filter(|run| run.len() >= LABELLED) else {
+        return;
+    };
+    let percent = |columns: usize| 100.0 * columns as f64 / strip.columns.len().max(1) as f64;
+    let _ = write!(
+        html,
+        "<svg x=\"{:.1}%\" width=\"{:.1}%\" height=100% aria-hidden=true><text x=6 y=1.4em>{}</text></svg>",
+        percent(run[0]),
+        percent(run.len()),
+        Text(&function.name[crate::text::last_segment(&function.name)..])
+    );
+}
+
+/// Returns the outline of a part: in each column, what it has of its height. Busy times stand at the bottom.
+fn outline(strip: &IdleStrip, part: StripPart) -> String {
+    let mut path = String::new();
+    // The columns of one height that are not written yet: where they begin and end, and from where down to where they are.
+    let mut run: Option<(usize, usize, i64, i64)> = None;
+    let mut write = |run: &Option<(usize, usize, i64, i64)>| {
+        if let Some((from, to, top, bottom)) = run {
+            let (width, height) = (to - from, bottom - top);
+            let _ = write!(path, "M{from} {top}h{width}v{height}h-{width}z");
+        }
+    };
+    for (at, column) in strip.columns.iter().enumerate() {
+        let length = i128::from(column.end_ns - column.start_ns).max(1);
+        let level = |ns: i64| {
+            let level = i128::from(ns) * i128::from(HEIGHT) / length;
+            HEIGHT - i64::try_from(level).unwrap_or(HEIGHT)
+        };
+        let mut below = 0;
+        let mut found = None;
+        for (other, ns) in &column.parts {
+            if *other == part {
+                found = Some((level(below + ns), level(below)));
+            }
+            below += ns;
+        }
+        let found = found.filter(|(top, bottom)| top < bottom);
+        run = match (run, found) {
+            (Some((from, to, top, bottom)), Some(next)) if to == at && next == (top, bottom) => {
+                Some((from, at + 1, top, bottom))
+            }
+            (before, next) => {
+                write(&before);
+                next.map(|(top, bottom)| (at, at + 1, top, bottom))
+            }
+        };
+    }
+    write(&run);
+    path
+}
+
+/// Returns the attribute that fills a part: `None` for the times in which nothing was to be done, which stay empty.
+fn fill(device: &DeviceIdle, part: StripPart, hatchings: &Hatchings<'_>) -> Option<String> {
+    let tile = match part {
+        StripPart::Busy => return Some("class=busy".to_owned()),
+        StripPart::Function(index) => {
+            let function = device.functions.get(index as usize)?;
+            format!("h{}", hatchings.get(&*function.name)?)
+        }
+        StripPart::OtherFunctions => "h-other".to_owned(),
+        StripPart::Outside => "h-outside".to_owned(),
+        StripPart::Launched => "h-launched".to_owned(),
+        StripPart::NotRecorded => "h-missing".to_owned(),
+        StripPart::BeforeFirst | StripPart::AfterLast => return None,
+    };
+    Some(format!("fill=\"url(#{tile})\""))
+}
+
+fn label(device: &DeviceIdle, part: StripPart) -> &str {
+    match part {
+        StripPart::Function(index) => {
+            let function = device.functions.get(index as usize);
+            function.map_or("", |function| &function.name)
+        }
+        part => part.label(),
+    }
+}
+
+fn id(part: StripPart) -> String {
+    match part {
+        StripPart::Function(index) => index.to_string(),
+        part => part.label().replace([' ', ','], ""),
+    }
+}
+
+/// Says what the strip shows, for readers of screens.
+fn spoken(
+    device: &DeviceIdle,
+    parts: &BTreeMap<StripPart, i64>,
+    share: impl Fn(i64) -> String,
+) -> String {
+    let busy = format!("busy for {} of the window", share(device.busy_ns));
+    let waited = parts
+        .iter()
+        .filter(|(part, _)| matches!(part, StripPart::Function(_)));
+    let waited: Vec<String> = waited
+        .map(|(part, ns)| format!("{} {}", label(device, *part), share(*ns)))
+        .collect();
+    if waited.is_empty() {
+        return busy;
+    }
+    format!("{busy}; it waited for {}", waited.join(", "))
+}
+
+/// Returns the tint of a name, as the script has it.
+fn tint(name: &str) -> u32 {
+    let hash = name.encode_utf16().fold(0_u32, |hash, unit| {
+        hash.wrapping_mul(31).wrapping_add(unit.into())
+    });
+    hash % TINTS
+}
+
+#[cfg(test)]
+#[path = "strip_tests.rs"]
+mod tests;

@@ -1,0 +1,155 @@
+//! The strip in the page of a window.
+
+use super::*;
+use crate::gpu_work::GpuWork;
+use crate::page::Page;
+use crate::timeline::{Launch, Slice, SliceKind, SliceName, Timeline, Track, TrackKind};
+
+/// A window of 1 ms: `loader` is in two calls of half of it each, before kernels of 100 µs.
+fn window(loader: &str) -> Timeline {
+    let mut timeline = Timeline {
+        duration_ns: 1_000_000,
+        has_kernels: true,
+        ..Timeline::default()
+    };
+    timeline.tracks.push(Track::default());
+    timeline.tracks.push(Track {
+        kind: TrackKind::GpuStream,
+        device: Some(0),
+        ..Track::default()
+    });
+    for name in [loader, "train"] {
+        timeline.names.push(SliceName {
+            text: name.into(),
+            ..SliceName::default()
+        });
+    }
+    timeline.work.push(GpuWork::default());
+    for start_ns in [0, 500_000] {
+        let train = u32::try_from(timeline.slices.len()).expect("few");
+        let call = |name, start_ns, duration_ns| Slice {
+            name,
+            start_ns,
+            duration_ns,
+            ..Slice::default()
+        };
+        timeline.slices.push(call(1, start_ns + 400_000, 20_000));
+        timeline.slices.push(call(0, start_ns, 400_000));
+        timeline.launches.push(Launch {
+            start_ns: start_ns + 400_000,
+            duration_ns: 0,
+            ..Launch::default()
+        });
+        timeline.slices.push(Slice {
+            track: 1,
+            kind: SliceKind::GpuWork,
+            start_ns: start_ns + 400_000,
+            duration_ns: 100_000,
+            work: Some(0),
+            launch: u32::try_from(timeline.launches.len() - 1).ok(),
+            parent: Some(train),
+            ..Slice::default()
+        });
+    }
+    timeline
+}
+
+fn html(loader: &str) -> String {
+    let mut html = String::new();
+    push(&mut html, &window(loader).gpu_idle());
+    html
+}
+
+/// The values of an attribute of the bars.
+fn bars(html: &str, attribute: &str) -> Vec<f64> {
+    let bars = html.split("<ol>").nth(1).expect("bars");
+    let before = format!(" {attribute}=\"");
+    let values = bars.split(&before).skip(1);
+    let value = |text: &str| text.split('%').next().and_then(|text| text.parse().ok());
+    values
+        .map(|text| value(text).expect("a percentage"))
+        .collect()
+}
+
+#[test]
+fn the_bars_are_all_of_the_window() {
+    let html = html("load");
+    assert_eq!(bars(&html, "width"), [0.0, 40.0, 20.0, 0.0, 0.0, 40.0]);
+    assert!(html.contains("<b>load</b></bdi>"), "{html}");
+    assert!(html.contains("<span>40 % idle</span>"), "{html}");
+    assert!(html.contains("<b>train</b></bdi>") && html.contains("<span>20 % busy</span>"));
+}
+
+#[test]
+fn the_parts_of_a_strip_fill_it() {
+    let idle = window("load").gpu_idle();
+    let device = &idle.devices[0];
+    for columns in [1, 7, 300] {
+        let strip = device.strip(columns);
+        let parts = device.strip(1).columns.remove(0).parts;
+        let mut area = 0;
+        for (part, _) in parts {
+            let outline = outline(&strip, part);
+            for piece in outline.split('M').skip(1) {
+                let numbers = piece.split(|char: char| !char.is_ascii_digit());
+                let numbers: Vec<i64> = numbers.filter_map(|text| text.parse().ok()).collect();
+                let [_, _, width, height, _] = numbers[..] else {
+                    panic!("{piece}");
+                };
+                area += width * height;
+            }
+        }
+        assert_eq!(area, i64::try_from(columns).expect("few") * HEIGHT);
+    }
+}
+
+#[test]
+fn all_that_is_referred_to_is_there_and_no_name_is_markup() {
+    let html = html("<b>\"'&");
+    for reference in html.split("url(#").skip(1) {
+        let id = reference.split(')').next().expect("an end");
+        assert!(html.contains(&format!(" id={id} ")), "{id}");
+    }
+    assert!(html.contains("&lt;b&gt;&quot;&#39;&amp;"), "{html}");
+    assert!(!html.contains("<b>\""), "{html}");
+}
+
+#[test]
+fn a_page_without_kernels_has_no_strip() {
+    let mut without = window("load");
+    without
+        .slices
+        .retain(|slice| slice.kind != SliceKind::GpuWork);
+    let page = |timeline: &Timeline| Page::new().timeline(timeline).to_html();
+    assert!(page(&window("load")).contains("id=strips"));
+    let page = page(&without);
+    assert!(!page.contains("id=strips") && !page.contains("<div class=\"clock cuda"));
+}
+
+#[test]
+fn tints_are_those_of_the_script() {
+    // `tintOf` of `canvas.js`.
+    let names = ["", "a", "ab", "load_batch", "é😀"];
+    assert_eq!(names.map(tint), [0, 2, 0, 2, 2]);
+}
+
+#[test]
+fn a_page_of_a_thousand_names_is_small() {
+    let mut timeline = window("load");
+    for number in 0..1_000 {
+        timeline.names.push(SliceName {
+            text: format!("app::module{}::function_{number}", number % 37).into(),
+            ..SliceName::default()
+        });
+        timeline.slices.push(Slice {
+            name: number + 2,
+            start_ns: i64::from(number) * 400,
+            duration_ns: 300,
+            parent: Some(1),
+            ..Slice::default()
+        });
+    }
+    let html = Page::new().timeline(&timeline).to_html();
+    assert!(html.contains("id=strips"));
+    assert!(html.len() < 400_000, "{}", html.len());
+}
