@@ -232,7 +232,7 @@ impl Line {
     /// Moves the end of the line to a later reading, which must be close to it.
     fn extended_to(self, reading: Reading) -> Result<Self, ClockError> {
         let Self { first, last } = self;
-        let off = self.ours_at(reading.theirs) - reading.ours;
+        let off = self.on_line(reading.theirs) - reading.ours;
         let known = (last.ours - first.ours).max(1);
         let since = (reading.ours - last.ours).max(0);
         // Each reading is off by half of its width at most, and the line beyond the last one by what the rate is.
@@ -245,6 +245,21 @@ impl Line {
     }
 
     fn ours_at(&self, theirs: i128) -> i128 {
+        if self.counts_nanoseconds() {
+            return self.first.ours + theirs - self.first.theirs;
+        }
+        self.on_line(theirs)
+    }
+
+    /// Returns `true` if the readings cannot tell the clock's rate from one nanosecond a unit, which CUPTI's own clock has.
+    /// Lengths of records are then exact, while the rate of the line is only known to a thousandth at first.
+    fn counts_nanoseconds(&self) -> bool {
+        let Self { first, last } = self;
+        let off = (last.ours - first.ours) - (last.theirs - first.theirs);
+        off.abs() <= (first.width + last.width) / 2
+    }
+
+    fn on_line(&self, theirs: i128) -> i128 {
         let Self { first, last } = self;
         let (ours, other) = (last.ours - first.ours, last.theirs - first.theirs);
         // Not zero: see `through`.
@@ -252,6 +267,9 @@ impl Line {
     }
 
     fn rate(&self) -> f64 {
+        if self.counts_nanoseconds() {
+            return 1.0;
+        }
         (self.last.ours - self.first.ours) as f64 / (self.last.theirs - self.first.theirs) as f64
     }
 }
@@ -391,6 +409,27 @@ mod tests {
         }
         assert!(read(600, tenth, 0).is_err(), "no system slews so fast");
         assert!(read(0, tenth, 60_000).is_err());
+    }
+
+    #[test]
+    fn records_of_a_clock_in_nanoseconds_keep_their_lengths() {
+        // Each reading is off by half of its width, to the other side than the one before.
+        let reading = |since: i128, off: i128| Reading {
+            ours: i128::from(EPOCH) + since + off,
+            theirs: since,
+            width: 8_000,
+        };
+        let length = |clock: RecordClock| {
+            let at = |theirs: u64| clock.unix_ns(theirs).expect("it is known");
+            at(50_001_000) - at(50_000_000)
+        };
+        let line = Line::through(reading(0, -4_000), reading(4_000_000, 4_000));
+        let clock = RecordClock::Other(line.expect("it is a clock"));
+        assert_eq!((length(clock), clock.other_rate()), (1_000, Some(1.0)));
+        // With time, the readings tell whether the rate is another one.
+        let clock = clock.after(reading(8_000_000, 4_000)).expect("steady");
+        let slewed = clock.after(reading(1_008_000_000, 54_000));
+        assert_ne!(slewed.expect("slewed").other_rate(), Some(1.0));
     }
 
     #[test]
