@@ -194,7 +194,9 @@ examples-on-gpu() {
     echo "--- launching_threads, with the simulated CUPTI"
     PROFILER_CUPTI_LIBRARY=$driver/libcuda.so.1 "$programs/examples/launching_threads" | tee "$scratch/launched.txt"
     [[ $(grep -Ec '^(infer|test)$' "$scratch/launched.txt") == 4 ]]
-    ! grep -q '(no measured scope)' "$scratch/launched.txt"
+    if grep -q '(no measured scope)' "$scratch/launched.txt"; then
+        return 1
+    fi
     echo "--- what waits is ended"
     if (
         ulimit -c 0
@@ -659,7 +661,7 @@ annotated-crates() {
 }
 
 # With optimization, as users build: all examples, also on a simulated driver, and all ways of measuring, from threads that
-# come and go, for a minute: the account balances to the last call. For an hour: cargo run --release -p soak -- --seconds 3600
+# come and go, for a minute: the account balances to the last call. For an hour: see CONTRIBUTING.md
 soak() {
     release-programs
     "$programs/soak" --seconds 60

@@ -15,11 +15,12 @@ TIMEFORMAT='%U %S'
 # timed COMMAND…: runs it, and sets how many seconds processors worked for it.
 timed() {
     local user system
-    read -r user system < <({ time "$@" >"$CARGO_TARGET_DIR/output" 2>&1; } 2>&1)
+    { time "$@" >"$CARGO_TARGET_DIR/output" 2>&1; } 2>"$CARGO_TARGET_DIR/times"
+    read -r user system <"$CARGO_TARGET_DIR/times"
     worked=$(awk "BEGIN { printf \"%.0f\", $user + $system }")
 }
 
-# crates-of PACKAGE: prints how many crates a build compiles.
+# crates-of PACKAGE: prints how many crates a build compiles, by name.
 crates-of() {
     cargo tree --locked --package "$1" --edges normal,build --prefix none | sed -n 's/ v[0-9].*//p' | sort -u | wc -l
 }

@@ -51,7 +51,7 @@ impl Launcher {
         let started: Vec<_> = (0..threads).map(start).collect();
         drop(ready);
         for _ in &started {
-            is_ready.recv()?;
+            is_ready.recv()??;
         }
         Ok(Self {
             tasks,
@@ -81,12 +81,16 @@ impl Launcher {
 }
 
 /// Does the tasks, each inside of the handle that came with it.
-fn launch(to_do: &Mutex<Receiver<Task>>, ready: &Sender<()>) {
+fn launch(to_do: &Mutex<Receiver<Task>>, ready: &Sender<Result<(), String>>) {
     let network = Network::new(64, &mut Random::seeded(17));
-    let Ok(mut model) = model::create(network, BATCH) else {
-        return;
+    let mut model = match model::create(network, BATCH) {
+        Ok(model) => model,
+        Err(error) => {
+            let _ = ready.send(Err(error.to_string()));
+            return;
+        }
     };
-    let _ = ready.send(());
+    let _ = ready.send(Ok(()));
     loop {
         let task = to_do.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(task) = task else { return };
