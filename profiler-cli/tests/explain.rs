@@ -36,13 +36,13 @@ idle: launched, and not begun                  10.0 µs  0.6 %
 idle: before the first work                     650 µs   37 %
 idle: after the last work                      50.0 µs    3 %
 
-Kept it waiting                  Idle caused  Share  In launch calls  With callees  Of the run  Without it, at most
-───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-ProfilerStep*                        70.0 µs    9 %                -        690 µs        66 %               2.92 ×
-load_batch                            600 µs   81 %                -        600 µs        57 %               2.33 ×
-(outside of measured functions)      50.0 µs    7 %                -       50.0 µs         5 %               1.05 ×
-forward                              10.0 µs    1 %                -       20.0 µs         2 %               1.02 ×
-cudaLaunchKernel                     10.0 µs    1 %          10.0 µs       10.0 µs         1 %               1.01 ×
+Kept it waiting                  Idle caused  Of the run  Self idle caused  Share  In launch calls  Without it, at most
+───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+ProfilerStep*                         690 µs        66 %           70.0 µs    9 %                -               2.92 ×
+load_batch                            600 µs        57 %            600 µs   81 %                -               2.33 ×
+(outside of measured functions)      50.0 µs         5 %           50.0 µs    7 %                -               1.05 ×
+forward                              20.0 µs         2 %           10.0 µs    1 %                -               1.02 ×
+cudaLaunchKernel                     10.0 µs         1 %           10.0 µs    1 %          10.0 µs               1.01 ×
 
 kernels by function: profiler report --kernels FILE
 the time line: profiler html FILE
@@ -123,14 +123,14 @@ const PAIRS: &str = r#"{"profiler": {"name": "profiler-runtime"}, "traceEvents":
 ]}"#;
 
 const EXPLAINED_PAIRS: &str = "\
-GPU 0: The GPU waits for the host: it was busy for 10 % of the window, host-paced and partly idle for 30 %, and idle for 60 %. It was \
+GPU 0: The GPU waits for the host: the GPU was busy for 10 % of the window, host-paced for 30 %, and idle for 60 %. It was \
 host-paced longest in `read`. Kernels were not recorded: without them it is not known how much of its host-paced time it was idle.
 
-The window                 Time  Share
-──────────────────────────────────────
-busy                     100 µs   10 %
-host-paced, partly idle  300 µs   30 %
-idle                     600 µs   60 %
+The window    Time  Share
+─────────────────────────
+busy        100 µs   10 %
+host-paced  300 µs   30 %
+idle        600 µs   60 %
 
 GPU times by function: profiler report FILE; kernels: record with PROFILER_KERNELS=1
 the time line: profiler html FILE
@@ -154,6 +154,25 @@ fn without_kernels_the_three_states_of_a_gpu_are_told_apart() {
         ),
         (&100_000.into(), &300_000.into(), &600_000.into())
     );
+}
+
+#[test]
+fn a_summary_with_gpu_times_says_who_kept_a_gpu_waiting() {
+    let folder = Folder::new();
+    let summary = r#"{"schema_version": 1, "rows": [], "gpu_idle": [{"device": 0, "busy_ns": 6e9, "host_paced_ns": 1e9,
+        "idle_ns": 3e9, "samples": 75, "interval_ns": 4e7, "charges": [{"name": "load", "idle_ns": 2.4e9, "error_ns": 3e7}]}]}"#;
+    let file = folder.file("summary.json", summary.as_bytes());
+    let run = profiler(&["explain", &file]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert_eq!(
+        run.stdout,
+        "GPU 0 for 10.0 s: busy 60 %, host-paced 10 %, idle 30 %, of which load 80 % ± 1 % (75 samples, one in 40.0 ms)\n"
+    );
+    let run = profiler(&["explain", &file, "--format", "json"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let json: serde_json::Value = serde_json::from_str(&run.stdout).expect("valid JSON");
+    assert_eq!(json["devices"][0]["idle_ns"], 3e9);
+    assert_eq!(json["devices"][0]["charges"][0]["name"], "load");
 }
 
 #[test]

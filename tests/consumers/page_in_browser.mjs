@@ -427,6 +427,21 @@ async function timeLineOfKernels(browser) {
   await page.close();
 }
 
+async function deepTimeLine(browser) {
+  const page = await open(browser, 'kernels');
+  await tab(page, 'time');
+  const text = (selector) => page.$eval(selector, (element) => element.textContent);
+  await page.type('#time input[type=search]', 'level_500');
+  await page.keyboard.press('Enter');
+  await drawn(page);
+  check('time line', 'a slice that is inside too many others is drawn when it is found', await text('#time .with-tip + .note'),
+    'Not drawn: 100 slices inside 1\u202f000 or more others. ');
+  await page.focus('#time canvas');
+  await page.keyboard.press('ArrowRight');
+  check('time line', 'and the arrow keys begin at it', (await text('#time-about')).startsWith('app::level_500 '));
+  await page.close();
+}
+
 async function deepTree(browser) {
   const page = await open(browser, 'kernels');
   await tab(page, 'tree');
@@ -570,7 +585,7 @@ const browser = await puppeteer.launch({
     '--host-resolver-rules=MAP * ~NOTFOUND'],
 });
 try {
-  for (const part of [tableWithoutScript, sorting, columns, searching, rows, icicle, deepTree, timeLine, timeLineOfKernels, hostileNames, shell, accessibility,
+  for (const part of [tableWithoutScript, sorting, columns, searching, rows, icicle, deepTree, timeLine, timeLineOfKernels, deepTimeLine, hostileNames, shell, accessibility,
     widths]) {
     await part(browser);
   }

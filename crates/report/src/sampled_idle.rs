@@ -2,6 +2,12 @@
 
 use profiler_host::diagnostics::printable;
 
+#[cfg(feature = "export")]
+use crate::idle::States;
+use crate::idle::device_title;
+#[cfg(feature = "export")]
+use crate::sentence::Sentence;
+use crate::sentence::percent;
 use crate::text::Field;
 use crate::text::json::{array, object};
 use crate::text::units::time;
@@ -12,7 +18,7 @@ use crate::text::units::time;
 /// # States
 ///
 /// By the GPU times of functions, a device is in one of three states. It is *busy* during a GPU time with no other one inside it,
-/// if the device took longer than the host. It is *host-paced, partly idle* during any other GPU time: the host took at
+/// if the device took longer than the host. It is *host-paced* during any other GPU time: the host took at
 /// least as long as the device, which waited between the launches, or other GPU times were inside, and what the device did
 /// between those is not known. Else it is *idle*. The three add up to [`wall_ns`](Self::wall_ns). They are from the first GPU
 /// time to the last, and as exact as the places of GPU times on the time line
@@ -110,27 +116,36 @@ impl SampledIdle {
         self.busy_ns + self.host_paced_ns + self.idle_ns
     }
 
-    /// Returns the line below a table; `None` if the device was observed for too short a time.
-    pub(crate) fn line(&self) -> Option<String> {
+    /// Returns what the device did and which function kept it waiting longest, as a line; `None` if the device was observed for
+    /// fewer than ten [intervals](Self::interval_ns).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let mut idle = profiler_report::SampledIdle::default();
+    /// (idle.busy_ns, idle.idle_ns, idle.interval_ns) = (6e9, 4e9, 4e7);
+    /// assert_eq!(idle.line().as_deref(), Some("GPU for 10.0 s: busy 60 %, host-paced 0 %, idle 40 %"));
+    /// ```
+    #[must_use]
+    pub fn line(&self) -> Option<String> {
         let wall = self.wall_ns();
         if wall < LEAST_SHOWN * self.interval_ns.max(1.0) {
             return None;
         }
-        let share = |ns: f64| format!("{:.0}%", 100.0 * ns / wall);
-        let device = self
-            .device
-            .map_or_else(|| "GPU".to_owned(), |device| format!("GPU {device}"));
+        let share = |ns: f64| percent(ns / wall);
+        let device = self.title();
         let mut parts = vec![format!(
-            "{device} for {}: busy {}, host-paced and partly idle {}, idle {}",
+            "{device} for {}: busy {}, host-paced {}, idle {}",
             time(wall),
             share(self.busy_ns),
             share(self.host_paced_ns),
             share(self.idle_ns)
         )];
-        parts.extend(self.largest().map(|largest| {
+        parts.extend(self.largest().map(|(name, share)| {
+            let name = name.map_or_else(|| "outside of measured functions".to_owned(), printable);
             let interval = time(self.interval_ns);
             format!(
-                ", of which {largest} ({} samples, one in {interval})",
+                ", of which {name} {share} ({} samples, one in {interval})",
                 self.samples
             )
         }));
@@ -149,34 +164,54 @@ impl SampledIdle {
         Some(parts.concat())
     }
 
-    /// Returns the largest part of the idle time, with its share and the error of it.
-    fn largest(&self) -> Option<String> {
+    pub(crate) fn title(&self) -> String {
+        device_title(self.device, None, "")
+    }
+
+    /// Returns sentences: what limits the device, and what kept it waiting longest.
+    #[cfg(feature = "export")]
+    pub(crate) fn sentences(&self) -> Vec<Sentence> {
+        let wall = self.wall_ns();
+        let states = States {
+            busy: self.busy_ns / wall,
+            host_paced: self.host_paced_ns / wall,
+            idle: self.idle_ns / wall,
+        };
+        let of = format!("{} from its first GPU time to its last", time(wall));
+        let mut sentences = vec![states.sentence(&of).text(".")];
+        sentences.extend(self.largest().map(|(name, share)| {
+            let sentence = Sentence::new();
+            let sentence = match name {
+                Some(name) => sentence.name(name),
+                None => sentence.text("Code outside of measured functions"),
+            };
+            sentence.text(&format!(" kept it waiting for {share} of its idle time."))
+        }));
+        if self.unplaced > 0 {
+            let unplaced = format!(
+                "This is uncertain: {} GPU times have no place in it.",
+                self.unplaced
+            );
+            sentences.push(Sentence::new().text(&unplaced));
+        }
+        sentences
+    }
+
+    /// Returns the largest part of the idle time: the function, or `None` outside of all; and its share with the error of that.
+    fn largest(&self) -> Option<(Option<&str>, String)> {
         if self.idle_ns <= 0.0 {
             return None;
         }
-        let of_idle = |ns: f64| 100.0 * ns / self.idle_ns;
-        let outside = (
-            "outside of measured functions",
-            self.outside_ns,
-            self.outside_error_ns,
-        );
-        let name = self
-            .charges
-            .first()
-            .map(|charge| (printable(&charge.name), charge));
-        let function = name
-            .as_ref()
-            .map(|(name, charge)| (name.as_str(), charge.idle_ns, charge.error_ns));
-        let largest = function
-            .into_iter()
-            .chain([outside])
+        let of_idle = |ns: f64| percent(ns / self.idle_ns);
+        let functions = self.charges.iter();
+        let functions = functions
+            .map(|charge| (Some(charge.name.as_str()), charge.idle_ns, charge.error_ns))
+            .take(1);
+        let largest = functions
+            .chain([(None, self.outside_ns, self.outside_error_ns)])
             .reduce(|one, other| if other.1 > one.1 { other } else { one });
         let (name, ns, error) = largest.filter(|(_, ns, _)| *ns > 0.0)?;
-        Some(format!(
-            "{name} {:.0}% ± {:.0}%",
-            of_idle(ns),
-            of_idle(error)
-        ))
+        Some((name, format!("{} ± {}", of_idle(ns), of_idle(error))))
     }
 
     /// Returns all numbers as a JSON object.
@@ -244,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_line_has_the_states_and_the_function_that_kept_the_device_waiting_longest() {
-        let expected = "GPU 0 for 10.0 s: busy 60%, host-paced and partly idle 10%, idle 30%, of which load_batch 80% ± 1% \
+        let expected = "GPU 0 for 10.0 s: busy 60 %, host-paced 10 %, idle 30 %, of which load_batch 80 % ± 1 % \
                         (300 samples, one in 40.0 ms)";
         assert_eq!(idle().line().as_deref(), Some(expected));
     }
@@ -258,7 +293,7 @@ mod tests {
             ..idle()
         };
         let line = idle.line().expect("it is long enough");
-        let end = "of which outside of measured functions 17% ± 3% (300 samples, one in 40.0 ms); 7 GPU times have no place \
+        let end = "of which outside of measured functions 17 % ± 3 % (300 samples, one in 40.0 ms); 7 GPU times have no place \
                    in this; 2.00 s were known too late for this";
         assert!(line.ends_with(end), "{line}");
     }
@@ -280,7 +315,7 @@ mod tests {
             idle_ns: 0.0,
             ..idle()
         };
-        let expected = "GPU 0 for 7.00 s: busy 86%, host-paced and partly idle 14%, idle 0%";
+        let expected = "GPU 0 for 7.00 s: busy 86 %, host-paced 14 %, idle 0 %";
         assert_eq!(idle.line().as_deref(), Some(expected));
     }
 }

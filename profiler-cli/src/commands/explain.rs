@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use profiler_report::TableOptions;
+use profiler_report::{SampledIdle, TableOptions};
 
 use super::folder::{self, Wanted};
 use super::read;
@@ -18,7 +18,7 @@ use crate::output::Stdout;
 /// An idle time counts for the function that was innermost on the thread that launched the next work, until that call returned.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// Trace of profiler-runtime or of PyTorch's profiler, best with kernels; of a folder, the newest.
+    /// Trace of profiler-runtime or of PyTorch's profiler, best with kernels, or a summary; of a folder, the newest trace.
     file: PathBuf,
     /// Most functions of a GPU; -1 for all.
     #[arg(
@@ -54,10 +54,9 @@ impl Explain {
     pub(crate) fn run(mut self) -> Result<Exit, Error> {
         self.file = folder::newest(&self.file, Wanted::Traces)?;
         let path = self.file.display();
-        let Input::Timeline(timeline) = read(&self.file, self.limits)? else {
-            return Err(Error::Usage(format!(
-                "{path}: a summary does not say when a GPU was idle: give a trace with kernels (PROFILER_TRACE=trace.json.gz)"
-            )));
+        let timeline = match read(&self.file, self.limits)? {
+            Input::Timeline(timeline) => timeline,
+            Input::Summary(summary) => return self.sampled(&summary.gpu_idle),
         };
         let idle = timeline.gpu_idle();
         let pairs = timeline.gpu_pairs();
@@ -94,6 +93,31 @@ impl Explain {
                     ))?;
                 }
                 out.line(format_args!("the time line: profiler html {path}"))?;
+            }
+        }
+        out.finish()?;
+        Ok(Exit::Done)
+    }
+
+    /// Prints the account of a summary.
+    fn sampled(&self, devices: &[SampledIdle]) -> Result<Exit, Error> {
+        let lines: Vec<String> = devices.iter().filter_map(SampledIdle::line).collect();
+        if lines.is_empty() {
+            return Err(Error::Usage(format!(
+                "{}: this summary does not say when a GPU was idle: give a trace with kernels (PROFILER_TRACE=trace.json.gz)",
+                self.file.display()
+            )));
+        }
+        let mut out = Stdout::new();
+        match self.format {
+            Format::Json => {
+                let account = serde_json::json!({ "devices": devices });
+                out.line(format_args!("{account}"))?;
+            }
+            Format::Text => {
+                for line in lines {
+                    out.line(format_args!("{line}"))?;
+                }
             }
         }
         out.finish()?;

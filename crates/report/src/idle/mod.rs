@@ -56,6 +56,7 @@ pub(crate) use pairs_text::States;
 #[cfg(any(feature = "export", feature = "trace"))]
 pub(crate) use reasons::{CATEGORY, Label};
 pub(crate) use segments::union;
+pub(crate) use table::{OUTSIDE, device_title};
 
 /// What the devices of a window did, and which functions kept them waiting: [`Timeline::gpu_idle`].
 ///

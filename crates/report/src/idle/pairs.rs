@@ -16,7 +16,7 @@ use crate::walk::NONE;
 /// A pair of events does not say how much of the time between them the device worked. So there are three states:
 ///
 /// - *busy*: in a pair of a call that returned before its work ended, and in which no other pair was;
-/// - *host-paced, partly idle*: in other pairs, since the device waited for launches there, or between the pairs inside;
+/// - *host-paced*: in other pairs, since the device waited for launches there, or between the pairs inside;
 /// - *idle*: in no pair.
 ///
 /// # Examples

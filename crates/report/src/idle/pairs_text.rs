@@ -24,16 +24,16 @@ impl States {
     /// Says what limits the device, by the shares of the time that `of` names.
     pub(crate) fn sentence(self, of: &str) -> Sentence {
         let limit = if self.busy >= BUSY {
-            "The GPU limits it"
+            "The GPU limits the program"
         } else if self.busy >= MOSTLY_BUSY {
-            "Mostly the GPU limits it"
+            "Mostly the GPU limits the program"
         } else if self.host_paced > self.idle {
             "The host paces the GPU"
         } else {
             "The GPU waits for the host"
         };
         Sentence::new().strong(limit).text(&format!(
-            ": it was busy for {} of the {of}, host-paced and partly idle for {}, and idle for {}",
+            ": the GPU was busy for {} of the {of}, host-paced for {}, and idle for {}",
             percent(self.busy),
             percent(self.host_paced),
             percent(self.idle)
@@ -100,7 +100,7 @@ impl DevicePairs {
         let window = self.window_ns().max(1) as f64;
         let states = [
             ("busy", self.busy_ns),
-            ("host-paced, partly idle", self.host_paced_ns),
+            ("host-paced", self.host_paced_ns),
             ("idle", self.idle_ns),
         ];
         text += &options.draw(Table {

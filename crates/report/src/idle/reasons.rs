@@ -144,4 +144,24 @@ mod tests {
             ]
         );
     }
+
+    #[test]
+    fn a_launch_call_in_which_a_device_was_idle_has_the_whole_name_of_its_function() {
+        let mut drawn = Drawn::new(100);
+        let (main, stream) = (drawn.thread(1), drawn.stream(0, 7));
+        let step = drawn.scope(main, "app::step", (0, 90), None);
+        for (launch, work) in [((1, 2), (2, 10)), ((20, 50), (50, 60))] {
+            let launch = drawn.launch(main, launch);
+            drawn.work_of(stream, work, Some(launch), step);
+        }
+        let name = drawn.0.slices[step as usize].name;
+        drawn.0.names[name as usize].short = "step".into();
+        let text = crate::chrome::timeline::write(&drawn.0, Vec::new(), "cuda_runtime")
+            .expect("it is written");
+        let file: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+        let events = file["traceEvents"].as_array().expect("a list").iter();
+        let mut calls = events.filter(|event| event["name"] == "launch call");
+        let call = calls.next().expect("a launch call");
+        assert_eq!(call["args"]["function"], "app::step");
+    }
 }

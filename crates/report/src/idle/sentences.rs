@@ -55,10 +55,10 @@ impl DeviceIdle {
                 let copies = percent(self.copy_ns as f64 / self.busy_ns.max(1) as f64);
                 sentence
                     .strong(match (self.limit(), is_copying) {
-                        (Limit::Device, false) => "The GPU limits it",
-                        (Limit::Device, true) => "Copies limit it",
-                        (_, false) => "Mostly the GPU limits it",
-                        (_, true) => "Mostly copies limit it",
+                        (Limit::Device, false) => "The GPU limits the program",
+                        (Limit::Device, true) => "Copies limit the program",
+                        (_, false) => "Mostly the GPU limits the program",
+                        (_, true) => "Mostly copies limit the program",
                     })
                     .text(&if is_copying {
                         format!(
@@ -66,7 +66,7 @@ impl DeviceIdle {
                              without kernels."
                         )
                     } else {
-                        format!(": it was busy for {busy} of the time {between}.")
+                        format!(": the GPU was busy for {busy} of the time {between}.")
                     })
             }
             Limit::Launched => sentence.strong("Launched work begins late").text(&format!(
@@ -84,7 +84,7 @@ impl DeviceIdle {
                     self.rarely()
                 )),
             Limit::Host => sentence.strong("The host keeps the GPU waiting").text(&format!(
-                ": it was idle for {idle} of the time {between}, and no function dominates."
+                ": the GPU was idle for {idle} of the time {between}, and no function dominates."
             )),
         };
         let mut sentences = vec![first];
@@ -167,16 +167,18 @@ impl DeviceIdle {
         if share < LABELLED || matches!(self.limit(), Limit::NotRecorded) {
             return None;
         }
+        let share = percent(share);
         let sentence = Sentence::new()
-            .text("It was drained by ")
+            .text(&format!(
+                "Before {share} of its idle time, the thread waited in "
+            ))
             .name(&drained.call);
         let sentence = match &drained.scope {
             Some(scope) => push_function(sentence.text(" in "), scope, &drained.location),
             None => sentence,
         };
         Some(sentence.text(&format!(
-            " before {} of its idle time, {}.",
-            percent(share),
+            ", {}.",
             match drained.times {
                 1 => "once".to_owned(),
                 times => format!("{times} times"),

@@ -13,7 +13,7 @@ use crate::text::table::{Column, Table};
 use crate::text::units::time;
 
 /// The name of the time in which no measured scope was open.
-const OUTSIDE: &str = "(outside of measured functions)";
+pub(crate) const OUTSIDE: &str = "(outside of measured functions)";
 
 impl GpuIdle {
     /// Returns the account as text: for each device what limits it, what it did, and the functions that kept it waiting.
@@ -114,6 +114,13 @@ impl DeviceIdle {
         };
         let mut columns = vec![
             Column::of(rows(), "Idle caused", |charge| {
+                Some(time(charge.inclusive_ns as f64))
+            }),
+            Column::of(rows(), "Of the run", |charge| {
+                Some(percent(charge.inclusive_ns as f64 / working))
+            })
+            .rank(2),
+            Column::of(rows(), "Self idle caused", |charge| {
                 Some(time(charge.idle_ns as f64))
             }),
             Column::of(rows(), "Share", |charge| {
@@ -123,13 +130,6 @@ impl DeviceIdle {
                 (charge.in_call_ns > 0).then(|| time(charge.in_call_ns as f64))
             })
             .rank(1),
-            Column::of(rows(), "With callees", |charge| {
-                Some(time(charge.inclusive_ns as f64))
-            }),
-            Column::of(rows(), "Of the run", |charge| {
-                Some(percent(charge.inclusive_ns as f64 / working))
-            })
-            .rank(2),
             Column::of(rows(), "Without it, at most", bound),
         ];
         if charges.iter().any(|charge| !charge.location.is_empty()) {
@@ -194,7 +194,7 @@ impl IdleCharge {
 }
 
 /// Returns a device as people name it: `GPU 0 (NVIDIA H100)`.
-pub(super) fn device_title(ordinal: Option<u32>, rank: Option<u64>, name: &str) -> String {
+pub(crate) fn device_title(ordinal: Option<u32>, rank: Option<u64>, name: &str) -> String {
     let mut title = match ordinal {
         Some(ordinal) => format!("GPU {ordinal}"),
         None => "GPU".to_owned(),

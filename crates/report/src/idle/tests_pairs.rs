@@ -48,7 +48,7 @@ fn a_pair_shows_a_busy_device_if_its_call_returned_earlier_and_no_pair_is_inside
     assert_eq!(device.window_ns(), 1_000_000);
     assert_eq!(
         device.verdict(),
-        "The host paces the GPU: it was busy for 15 % of the window, host-paced and partly idle for 52 %, and idle for 33 %. \
+        "The host paces the GPU: the GPU was busy for 15 % of the window, host-paced for 52 %, and idle for 33 %. \
          `load` kept it waiting for 100 % of the idle time between its first work and its last. It was host-paced longest in \
          `step`. Kernels were not recorded: without them it is not known how much of its host-paced time it was idle."
     );
@@ -72,7 +72,7 @@ fn streams_of_a_device_are_one_and_devices_are_apart() {
     assert!(
         pairs.devices[1]
             .verdict()
-            .starts_with("The GPU limits it: it was busy for 95 %")
+            .starts_with("The GPU limits the program: the GPU was busy for 95 %")
     );
 }
 

@@ -251,7 +251,7 @@ const CASES: [Case; 12] = [
         "blocking copies",
         blocking_copies,
         &[
-            "It was drained by `cuMemcpyDtoH_v2` in `download` (src/main.rs:3) before 98 % of its idle time",
+            "Before 98 % of its idle time, the thread waited in `cuMemcpyDtoH_v2` in `download` (src/main.rs:3), ",
         ],
     ),
     (
@@ -266,7 +266,7 @@ const CASES: [Case; 12] = [
         "one long kernel",
         one_long_kernel,
         &[
-            "The GPU limits it",
+            "The GPU limits the program",
             "`attention` in `forward` (src/main.rs:0) took 99 % of its busy time.",
         ],
     ),
@@ -274,7 +274,7 @@ const CASES: [Case; 12] = [
         "the default stream",
         default_stream,
         &[
-            "The GPU limits it",
+            "The GPU limits the program",
             "`resize` in `encode`",
             "work of another stream had been launched and waited",
             "default stream",
@@ -284,7 +284,7 @@ const CASES: [Case; 12] = [
         "a starved second device",
         starved_second_device,
         &[
-            "GPU 0: The GPU limits it",
+            "GPU 0: The GPU limits the program",
             "GPU 1: `next_shard` keeps the GPU waiting",
         ],
     ),
@@ -301,7 +301,7 @@ const CASES: [Case; 12] = [
         synchronisation_in_the_loop,
         &[
             "`update` keeps the GPU waiting",
-            "It was drained by `cuStreamSynchronize` in `log_loss`",
+            "the thread waited in `cuStreamSynchronize` in `log_loss`",
         ],
     ),
     (

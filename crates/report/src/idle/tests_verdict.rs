@@ -28,19 +28,19 @@ fn from_nine_tenths_on_the_device_limits() {
     let load = [charge("load", 10_000, 10_000)];
     assert_eq!(
         device(90_000, &load).verdict(),
-        "The GPU limits it: it was busy for 90 % of the time between its first work and its last. `load`, with what \
+        "The GPU limits the program: the GPU was busy for 90 % of the time between its first work and its last. `load`, with what \
          it calls, kept it waiting for 100 % of the idle time between its first work and its last: without that, the work \
          would be done at most 1.11 × as fast."
     );
     let mostly = device(89_000, &load).verdict();
     assert!(
-        mostly.starts_with("Mostly the GPU limits it: it was busy for 89 %"),
+        mostly.starts_with("Mostly the GPU limits the program: the GPU was busy for 89 %"),
         "{mostly}"
     );
     assert!(device(60_000, &load).verdict().starts_with("Mostly"));
     assert_eq!(
         device(100_000, &[]).verdict(),
-        "The GPU limits it: it was busy for 100 % of the time between its first work and its last."
+        "The GPU limits the program: the GPU was busy for 100 % of the time between its first work and its last."
     );
 }
 
@@ -51,7 +51,7 @@ fn a_device_that_mostly_copies_is_limited_by_copies() {
     let verdict = copying.verdict();
     assert!(
         verdict.starts_with(
-            "Copies limit it: the GPU was busy for 95 % of the time between its first work and its last, 63 % of that with \
+            "Copies limit the program: the GPU was busy for 95 % of the time between its first work and its last, 63 % of that with \
              copies and fills and without kernels."
         ),
         "{verdict}"
@@ -85,7 +85,7 @@ fn where_no_function_has_half_none_dominates() {
     ];
     assert_eq!(
         device(20_000, &charges).verdict(),
-        "The host keeps the GPU waiting: it was idle for 80 % of the time between its first work and its last, and no \
+        "The host keeps the GPU waiting: the GPU was idle for 80 % of the time between its first work and its last, and no \
          function dominates. `one` itself kept it waiting for 38 % of that: without that, the work would be done at most 1.43 × \
          as fast."
     );

@@ -12,6 +12,7 @@ use super::{time_line, tree, work};
 use crate::call_tree::CallTree;
 use crate::callers::{CallEdge, EdgeTimes};
 use crate::history::HistoryPoint;
+use crate::kernels::Kernels;
 use crate::options::TableOptions;
 use crate::row::Row;
 use crate::summary::Summary;
@@ -27,13 +28,13 @@ const MAX_ROWS: usize = 5_000;
 const TEXT_ROWS: usize = 100;
 
 /// Writes the data as a script element of a type that is not executed.
-pub(super) fn push(html: &mut String, page: &Page<'_>) {
+pub(super) fn push(html: &mut String, page: &Page<'_>, kernels: &Kernels) {
     html.push_str("<script id=data type=application/octet-stream>");
-    html.push_str(&pack(&json(page)));
+    html.push_str(&pack(&json(page, kernels)));
     html.push_str("</script>\n");
 }
 
-fn json(page: &Page<'_>) -> String {
+fn json(page: &Page<'_>, kernels: &Kernels) -> String {
     let summary = page.summary.map(summary_json);
     let comparison = page
         .summary
@@ -43,7 +44,7 @@ fn json(page: &Page<'_>) -> String {
         Field::raw("version", 1),
         Field::optional("summary", summary),
         Field::optional("comparison", comparison),
-        Field::optional("work", page.timeline.and_then(work::json)),
+        Field::optional("work", work::json(kernels)),
         Field::optional("tree", call_tree(page).as_ref().and_then(tree::json)),
         Field::optional("time_line", page.timeline.map(time_line::json)),
     ])

@@ -28,6 +28,8 @@ use std::path::Path;
 
 use self::escape::Text;
 use super::{ExportError, file};
+use crate::idle::GpuIdle;
+use crate::kernels::Kernels;
 use crate::summary::Summary;
 use crate::timeline::Timeline;
 
@@ -61,7 +63,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "p/uqhaupBN9KdaHmbNoGIEclAdd7AHSzlR4qKO9JMNE=";
+const SCRIPT_HASH: &str = "8M9IWTukPbCHcraIw0nXxhSUuQDxwBZ25h9iqzLexNA=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///
@@ -132,14 +134,25 @@ impl<'r> Page<'r> {
     /// Returns the page.
     #[must_use]
     pub fn to_html(&self) -> String {
-        if let (None, Some(timeline)) = (self.summary, self.timeline) {
-            let summary = of_timeline::summary(timeline, timeline.key_averages());
-            return self.summary(&summary).to_html();
+        let Some(timeline) = self.timeline else {
+            return self.html(&GpuIdle::default(), &Kernels::default());
+        };
+        let idle = timeline.gpu_idle();
+        let averages = timeline.key_averages_with(&idle);
+        let kernels = averages.kernels();
+        if self.summary.is_some() {
+            return self.html(&idle, &kernels);
         }
+        let summary = of_timeline::summary(timeline, averages);
+        self.summary(&summary).html(&idle, &kernels)
+    }
+
+    /// Returns the page, by the idle times and the kernels of the time line.
+    fn html(&self, idle: &GpuIdle, kernels: &Kernels) -> String {
         let title = self.title_text();
         let mut html = String::with_capacity(1 << 18);
         push_head(&mut html, title);
-        overview::push(&mut html, self, title);
+        overview::push(&mut html, self, title, idle);
         html.push_str("<main id=views>\n");
         if let Some(summary) = self.summary {
             table::push(&mut html, summary);
@@ -149,7 +162,7 @@ impl<'r> Page<'r> {
         }
         about::push(&mut html, self);
         html.push_str("</main>\n");
-        data::push(&mut html, self);
+        data::push(&mut html, self, kernels);
         html.push_str("<script>");
         html.push_str(SCRIPT);
         html.push_str("</script>\n");

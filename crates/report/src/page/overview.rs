@@ -6,6 +6,7 @@ use super::sentence;
 use super::strip;
 use super::verdict;
 use crate::date;
+use crate::idle::GpuIdle;
 use crate::row::Row;
 use crate::summary::Summary;
 use crate::text::units;
@@ -18,7 +19,7 @@ const LISTED: usize = 5;
 /// Where the largest share of the time is less, in percent, no function dominates.
 const FLAT: f64 = 10.0;
 
-pub(super) fn push(html: &mut String, page: &Page<'_>, title: &str) {
+pub(super) fn push(html: &mut String, page: &Page<'_>, title: &str, idle: &GpuIdle) {
     let _ = write!(
         html,
         "<header>\n<div><h1>{}</h1>\n<p class=about>{}</p></div>\n<div id=tools></div>\n</header>\n",
@@ -27,13 +28,12 @@ pub(super) fn push(html: &mut String, page: &Page<'_>, title: &str) {
     );
     let Some(summary) = page.summary else { return };
     html.push_str("<section id=verdict aria-label=Verdict>\n");
-    let idle = page.timeline.map(Timeline::gpu_idle).unwrap_or_default();
     let pairs = page.timeline.map(Timeline::gpu_pairs).unwrap_or_default();
-    for sentence in verdict::sentences(summary, &idle, &pairs) {
+    for sentence in verdict::sentences(summary, idle, &pairs) {
         let _ = writeln!(html, "<p>{}</p>", sentence::html(&sentence));
     }
     html.push_str("</section>\n");
-    strip::push(html, &idle);
+    strip::push(html, idle);
     html.push_str("<section id=clocks aria-label=\"Where the time went\">\n");
     push_clock(html, summary, "cpu", "CPU", |row| row.cpu);
     push_clock(html, summary, "cuda", "CUDA", |row| row.cuda);

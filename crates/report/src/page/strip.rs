@@ -3,7 +3,7 @@
 //! Both are SVG that needs no script. Hatchings are tiles in pixels, so that they look alike at any width: a path of all
 //! columns cuts each part out of a surface that has its hatching.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::escape::{Name, Text};
@@ -15,7 +15,7 @@ use crate::text::units::time;
 const COLUMNS: usize = 300;
 /// The height of a strip in the units of its paths.
 const HEIGHT: i64 = 1000;
-/// The most devices that have a strip.
+/// The most devices that have a strip and sentences.
 pub(super) const DEVICES: usize = 4;
 /// The tints of a hue that distinguish names. The script has the same.
 const TINTS: u32 = 5;
@@ -34,8 +34,8 @@ const HATCHINGS: [&str; 8] = [
     "M0 2h4M4 6h4",
 ];
 
-/// The names that have a hatching: the same one at all devices.
-type Hatchings<'d> = BTreeMap<&'d str, usize>;
+/// The hatching of each function of a device, and its tint.
+type Hatchings = Vec<(usize, u32)>;
 
 /// Writes the strips of the devices. Without any, it writes nothing.
 pub(super) fn push(html: &mut String, idle: &GpuIdle) {
@@ -43,21 +43,43 @@ pub(super) fn push(html: &mut String, idle: &GpuIdle) {
     if devices.is_empty() {
         return;
     }
-    let mut hatchings = Hatchings::new();
-    for function in devices.iter().flat_map(|device| &device.functions) {
-        let next = hatchings.len();
-        hatchings.entry(&function.name).or_insert(next);
-    }
+    let hatchings = hatchings(devices);
     html.push_str("<section id=strips aria-label=\"What the GPUs did\">\n");
     push_tiles(html, &hatchings);
-    for (number, device) in devices.iter().enumerate() {
-        push_device(html, device, number, &hatchings);
+    for (number, (device, hatchings)) in devices.iter().zip(&hatchings).enumerate() {
+        push_device(html, device, number, hatchings);
     }
     html.push_str("</section>\n");
 }
 
+/// Chooses the hatchings. No two functions of a device have the same one, as far as there are enough, and a function has the same
+/// one at all devices where that is free.
+fn hatchings(devices: &[DeviceIdle]) -> Vec<Hatchings> {
+    let mut known: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut chosen = Vec::new();
+    for device in devices {
+        let functions = device.functions.iter();
+        let mut used: Vec<Option<usize>> = Vec::new();
+        for function in functions.clone() {
+            let kept = known.get(&*function.name).copied();
+            used.push(kept.filter(|kept| !used.contains(&Some(*kept))));
+        }
+        for (place, function) in functions.clone().enumerate() {
+            if used[place].is_none() {
+                let free = (0..HATCHINGS.len()).find(|free| !used.contains(&Some(*free)));
+                let free = free.unwrap_or(place % HATCHINGS.len());
+                used[place] = Some(free);
+                known.entry(&function.name).or_insert(free);
+            }
+        }
+        let tints = functions.map(|function| tint(&function.name));
+        chosen.push(used.into_iter().flatten().zip(tints).collect());
+    }
+    chosen
+}
+
 /// Writes the hatchings, which all strips and bars refer to.
-fn push_tiles(html: &mut String, hatchings: &Hatchings<'_>) {
+fn push_tiles(html: &mut String, hatchings: &[Hatchings]) {
     html.push_str("<svg class=tiles aria-hidden=true><defs>");
     let mut tile = |id: &str, class: &str, lines: &str| {
         let _ = write!(
@@ -66,9 +88,9 @@ fn push_tiles(html: &mut String, hatchings: &Hatchings<'_>) {
              <path d=\"{lines}\" /></pattern>"
         );
     };
-    for (name, number) in hatchings {
-        let lines = HATCHINGS[number % HATCHINGS.len()];
-        tile(&format!("h{number}"), &format!("tint{}", tint(name)), lines);
+    for (number, tint) in hatchings.iter().flatten().collect::<BTreeSet<_>>() {
+        let class = format!("tint{tint}");
+        tile(&format!("h{number}-{tint}"), &class, HATCHINGS[*number]);
     }
     tile("h-other", "grey", HATCHINGS[0]);
     tile("h-outside", "grey", HATCHINGS[5]);
@@ -77,7 +99,7 @@ fn push_tiles(html: &mut String, hatchings: &Hatchings<'_>) {
     html.push_str("</defs></svg>\n");
 }
 
-fn push_device(html: &mut String, device: &DeviceIdle, number: usize, hatchings: &Hatchings<'_>) {
+fn push_device(html: &mut String, device: &DeviceIdle, number: usize, hatchings: &Hatchings) {
     let strip = device.strip(COLUMNS);
     let whole = device.strip(1);
     let parts = whole.columns.iter().flat_map(|column| &column.parts);
@@ -93,7 +115,7 @@ fn push_device(html: &mut String, device: &DeviceIdle, number: usize, hatchings:
         Text(&spoken(device, &parts, share)),
     );
     for (part, ns) in &parts {
-        let Some(fill) = fill(device, *part, hatchings) else {
+        let Some(fill) = fill(*part, hatchings) else {
             continue;
         };
         let clip = format!("c{number}-{}", id(*part));
@@ -125,19 +147,26 @@ fn push_bars(
     html: &mut String,
     device: &DeviceIdle,
     parts: &BTreeMap<StripPart, i64>,
-    hatchings: &Hatchings<'_>,
+    hatchings: &Hatchings,
 ) {
     let window = device.window_ns().max(1) as f64;
     let part_of = |ns: i64| 100.0 * ns as f64 / window;
     html.push_str("<div class=parts><h2>Busy with its work, or idle because of it</h2>\n<ol>\n");
-    let mut bar = |name: &str, busy: i64, idle: i64, fill: Option<&str>| {
+    let mut bar = |name: &str, busy: i64, idle: i64, part: StripPart| {
         let mut said = Vec::new();
         if busy > 0 {
             said.push(format!("{} busy", percent(busy as f64 / window)));
         }
         if idle > 0 {
             let idle = percent(idle as f64 / window);
-            let word = if fill.is_some() { " idle" } else { "" };
+            // In the other parts, nothing was to be done, or it is not known what the device did.
+            let word = match part {
+                StripPart::Function(_)
+                | StripPart::OtherFunctions
+                | StripPart::Outside
+                | StripPart::Launched => " idle",
+                _ => "",
+            };
             said.push(format!("{idle}{word}"));
         }
         let _ = writeln!(
@@ -147,27 +176,27 @@ fn push_bars(
             part_of(busy),
             part_of(busy),
             part_of(idle),
-            fill.unwrap_or("class=before"),
+            fill(part, hatchings).as_deref().unwrap_or("class=before"),
             said.join(", ")
         );
     };
     let mut busy = device.busy_ns;
     for (index, function) in (0..).zip(&device.functions) {
-        let fill = fill(device, StripPart::Function(index), hatchings);
         busy -= function.busy_ns;
         let name = Name(&function.name).to_string();
-        bar(&name, function.busy_ns, function.idle_ns, fill.as_deref());
+        let part = StripPart::Function(index);
+        bar(&name, function.busy_ns, function.idle_ns, part);
     }
     let others = parts.get(&StripPart::OtherFunctions);
     let others = others.copied().unwrap_or_default();
     if busy > 0 || others > 0 {
-        let fill = fill(device, StripPart::OtherFunctions, hatchings);
         let name = if device.functions.is_empty() {
             "no function dominates"
         } else {
             "others"
         };
-        bar(&format!("<em>{name}</em>"), busy, others, fill.as_deref());
+        let name = format!("<em>{name}</em>");
+        bar(&name, busy, others, StripPart::OtherFunctions);
     }
     for (part, ns) in parts {
         if !matches!(
@@ -175,7 +204,7 @@ fn push_bars(
             StripPart::Busy | StripPart::Function(_) | StripPart::OtherFunctions
         ) {
             let name = format!("<em>{}</em>", part.label());
-            bar(&name, 0, *ns, fill(device, *part, hatchings).as_deref());
+            bar(&name, 0, *ns, *part);
         }
     }
     html.push_str("</ol>\n");
@@ -252,12 +281,12 @@ fn outline(strip: &IdleStrip, part: StripPart) -> String {
 }
 
 /// Returns the attribute that fills a part: `None` for the times in which nothing was to be done, which stay empty.
-fn fill(device: &DeviceIdle, part: StripPart, hatchings: &Hatchings<'_>) -> Option<String> {
+fn fill(part: StripPart, hatchings: &Hatchings) -> Option<String> {
     let tile = match part {
         StripPart::Busy => return Some("class=busy".to_owned()),
         StripPart::Function(index) => {
-            let function = device.functions.get(index as usize)?;
-            format!("h{}", hatchings.get(&*function.name)?)
+            let (number, tint) = hatchings.get(index as usize)?;
+            format!("h{number}-{tint}")
         }
         StripPart::OtherFunctions => "h-other".to_owned(),
         StripPart::Outside => "h-outside".to_owned(),

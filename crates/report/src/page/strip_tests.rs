@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::gpu_work::GpuWork;
+use crate::idle::{DeviceFunction, DeviceState};
 use crate::page::Page;
 use crate::timeline::{Launch, Slice, SliceKind, SliceName, Timeline, Track, TrackKind};
 
@@ -78,6 +79,46 @@ fn the_bars_are_all_of_the_window() {
     assert!(html.contains("<b>load</b></bdi>"), "{html}");
     assert!(html.contains("<span>40 % idle</span>"), "{html}");
     assert!(html.contains("<b>train</b></bdi>") && html.contains("<span>20 % busy</span>"));
+}
+
+#[test]
+fn only_idle_times_are_called_idle() {
+    let mut device = window("load").gpu_idle().devices.remove(0);
+    for segment in &mut device.segments {
+        if segment.state != DeviceState::Busy {
+            segment.state = DeviceState::NotRecorded;
+        }
+    }
+    let mut html = String::new();
+    push(
+        &mut html,
+        &GpuIdle {
+            devices: vec![device],
+        },
+    );
+    assert!(html.contains("<em>not recorded</em>"), "{html}");
+    assert!(html.contains("<span>80 %</span>"), "{html}");
+}
+
+#[test]
+fn no_two_functions_of_a_device_have_the_same_hatching() {
+    let device = |names: &[&str]| DeviceIdle {
+        functions: names
+            .iter()
+            .map(|name| DeviceFunction {
+                name: (*name).into(),
+                ..DeviceFunction::default()
+            })
+            .collect(),
+        ..DeviceIdle::default()
+    };
+    let first = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let second = ["i", "a", "j", "h", "k", "l", "m", "n"];
+    let chosen = hatchings(&[device(&first), device(&second)]);
+    let numbers =
+        |place: usize| -> Vec<usize> { chosen[place].iter().map(|(number, _)| *number).collect() };
+    assert_eq!(numbers(0), [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(numbers(1), [1, 0, 2, 7, 3, 4, 5, 6]);
 }
 
 #[test]

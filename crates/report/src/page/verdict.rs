@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::strip::DEVICES;
 use crate::idle::{GpuIdle, GpuPairs, States};
 use crate::row::Row;
 use crate::sentence::{Sentence, percent};
@@ -94,11 +95,9 @@ impl Shares {
     }
 }
 
-/// The most devices that the page has sentences for.
-const DEVICES: usize = 4;
-
 /// Returns the sentences: where the time went, and what limits the program. If kernels were recorded, `idle` says the latter
-/// for each device; of a window without kernels, `pairs` does.
+/// for each device; of a window without kernels, `pairs` does; of a run, the account of the running statistics. Without any, it
+/// follows from the sums of the rows.
 pub(super) fn sentences(summary: &Summary, idle: &GpuIdle, pairs: &GpuPairs) -> Vec<Sentence> {
     let shares = Shares::of(summary);
     let mut sentences = vec![where_it_went(summary, &shares)];
@@ -109,6 +108,13 @@ pub(super) fn sentences(summary: &Summary, idle: &GpuIdle, pairs: &GpuPairs) -> 
         .map(|device| (device.title(), device.sentences()))
         .chain(pairs.map(|device| (device.title(), device.sentences())))
         .collect();
+    if devices.is_empty() {
+        let sampled = summary.gpu_idle.iter();
+        // A device that was observed for little of the run does not say what limits that.
+        let least = (LITTLE * summary.wall_ns).max(1.0);
+        let sampled = sampled.filter(|device| device.wall_ns() >= least);
+        devices.extend(sampled.map(|device| (device.title(), device.sentences())));
+    }
     let more = devices.len().saturating_sub(DEVICES);
     devices.truncate(DEVICES);
     let has_titles = devices.len() > 1;
@@ -199,22 +205,22 @@ fn what_limits(summary: &Summary, shares: &Shares) -> Sentence {
                 String::new()
             };
             let more = took + &on_gpu;
-            sentence.strong("What limits it was not measured").text(&more)
+            sentence.strong("What limits the program was not measured").text(&more)
         }
         Limit::Waiting => {
             let off = percent(shares.off_processor.unwrap_or(0.0));
-            sentence.strong("Waiting limits it").text(&format!(
+            sentence.strong("Waiting limits the program").text(&format!(
                 ": for {off} of the measured time, its threads did not run"
             ))
         }
-        Limit::Host => sentence.strong("Work on the CPU limits it").text(&format!(
+        Limit::Host => sentence.strong("Work on the CPU limits the program").text(&format!(
             ": measured functions ran on processors for {on_processor} of the run"
         )),
-        Limit::WorkAndWaits => sentence.strong("Work and waits limit it").text(&format!(
+        Limit::WorkAndWaits => sentence.strong("Work and waits limit the program").text(&format!(
             "{took}, and ran on processors for {on_processor} of it"
         )),
         Limit::WorkOrWaits => sentence
-            .strong("What limits it is not known")
+            .strong("What limits the program is not known")
             .text(&format!(
                 "{took}, and whether they worked or waited was not measured (PROFILER_THREAD_TIME=1)"
             )),
@@ -260,13 +266,15 @@ fn cpu_self(row: &Row) -> f64 {
 }
 
 /// Returns how long the device surely worked for a function: in the pairs of calls that returned before their work ended. A pair
-/// that is around others also has the time between those.
+/// that is around others also has the time between those. Times that were only reported are of the device alone.
 fn busy(row: &Row) -> f64 {
-    let is_around = row.cuda.is_some_and(|cuda| cuda.self_ns < cuda.total_ns);
-    if is_around {
-        0.0
-    } else {
-        cuda_self(row) * (1.0 - row.launch_bound.unwrap_or(1.0))
+    match row.cuda {
+        None => 0.0,
+        Some(cuda) if cuda.self_ns < cuda.total_ns => 0.0,
+        Some(cuda) => {
+            let unknown = if cuda.calls == 0 { 0.0 } else { 1.0 };
+            cuda.self_ns * (1.0 - row.launch_bound.unwrap_or(unknown))
+        }
     }
 }
 

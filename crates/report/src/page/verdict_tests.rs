@@ -1,5 +1,6 @@
 use super::*;
 use crate::idle::{DeviceIdle, IdleCharge};
+use crate::sampled_idle::{SampledCharge, SampledIdle};
 use crate::times::Times;
 
 const MS: f64 = 1e6;
@@ -63,7 +64,7 @@ fn without_gpu_times_nothing_is_said_about_the_gpu_but_that_they_are_missing() {
         vec![row("a", 60.0, None), row("b", 10.0, None)],
         [
             "On the CPU, `a` takes 86 % of the measured 70.0 ms.",
-            "What limits it is not known: measured functions took 70 % of the run, and whether they worked or waited was not \
+            "What limits the program is not known: measured functions took 70 % of the run, and whether they worked or waited was not \
              measured (PROFILER_THREAD_TIME=1); what the GPU did is not known (the driver is not loaded).",
         ],
     );
@@ -87,11 +88,11 @@ fn assert_limit(rows: Vec<Row>, expected: &str) {
 fn functions_that_run_on_processors_are_the_limit() {
     assert_limit(
         vec![worked("a", 90.0, 88.0)],
-        "Work on the CPU limits it: measured functions ran on processors for 88 % of the run; what",
+        "Work on the CPU limits the program: measured functions ran on processors for 88 % of the run; what",
     );
     assert_limit(
         vec![worked("a", 90.0, 55.0)],
-        "Work and waits limit it: measured functions took 90 % of the run, and ran on processors for 55 % of it; what",
+        "Work and waits limit the program: measured functions took 90 % of the run, and ran on processors for 55 % of it; what",
     );
 }
 
@@ -100,11 +101,11 @@ fn functions_that_run_on_processors_are_the_limit() {
 fn a_program_that_sleeps_does_not_work() {
     assert_limit(
         vec![row("sleep", 100.0, None)],
-        "What limits it is not known: measured functions took 100 % of the run, and whether they worked or waited was not",
+        "What limits the program is not known: measured functions took 100 % of the run, and whether they worked or waited was not",
     );
     assert_limit(
         vec![worked("sleep", 100.0, 0.1)],
-        "Waiting limits it: for 100 % of the measured time, its threads did not run; what the GPU did",
+        "Waiting limits the program: for 100 % of the measured time, its threads did not run; what the GPU did",
     );
 }
 
@@ -113,7 +114,7 @@ fn a_program_that_sleeps_does_not_work() {
 fn threads_that_wait_for_one_that_works_are_not_the_limit() {
     assert_limit(
         vec![worked("recv", 270.0, 1.0), worked("solve", 100.0, 99.0)],
-        "Work on the CPU limits it: measured functions ran on processors for 100 % of the run; what the GPU did",
+        "Work on the CPU limits the program: measured functions ran on processors for 100 % of the run; what the GPU did",
     );
 }
 
@@ -122,7 +123,7 @@ fn threads_that_wait_for_one_that_works_are_not_the_limit() {
 fn a_wait_that_takes_little_of_the_run_is_not_the_limit() {
     assert_limit(
         vec![worked("recv", 10.0, 1.0)],
-        "What limits it was not measured: measured functions took 10 % of the run; what the GPU did",
+        "What limits the program was not measured: measured functions took 10 % of the run; what the GPU did",
     );
 }
 
@@ -132,7 +133,7 @@ fn threads_may_take_longer_than_the_run() {
         vec![row("a", 150.0, None), row("b", 100.0, None)],
         [
             "On the CPU, `a` takes 60 % of the measured 250 ms and `b` 40 %.",
-            "What limits it is not known: measured functions took 2.5 times the length of the run, and whether they worked or \
+            "What limits the program is not known: measured functions took 2.5 times the length of the run, and whether they worked or \
              waited was not measured (PROFILER_THREAD_TIME=1); what the GPU did is not known (the driver is not loaded).",
         ],
     );
@@ -144,12 +145,12 @@ fn a_busy_device_is_the_limit() {
         vec![row("a", 20.0, Some((90.0, 0.0)))],
         [
             "On the CPU, `a` takes 100 % of the measured 20.0 ms; on the GPU, `a` takes 100 % of the measured 90.0 ms.",
-            "The GPU limits it: it was busy for 90 % of the run, host-paced and partly idle for 0 %, and idle for 10 %.",
+            "The GPU limits the program: the GPU was busy for 90 % of the run, host-paced for 0 %, and idle for 10 %.",
         ],
     );
     assert_limit(
         vec![row("a", 20.0, Some((89.0, 0.0)))],
-        "Mostly the GPU limits it: it was busy for 89 % of the run",
+        "Mostly the GPU limits the program: the GPU was busy for 89 % of the run",
     );
 }
 
@@ -158,8 +159,73 @@ fn a_busy_device_is_the_limit() {
 fn a_device_that_is_mostly_idle_is_not_the_limit() {
     assert_limit(
         vec![row("a", 20.0, Some((32.0, 0.0))), row("load", 70.0, None)],
-        "The GPU waits for the host: it was busy for 32 % of the run, host-paced and partly idle for 0 %, and idle for 68 %.",
+        "The GPU waits for the host: the GPU was busy for 32 % of the run, host-paced for 0 %, and idle for 68 %.",
     );
+}
+
+/// It was “The host paces the GPU: it was busy for 0 % of the run”.
+#[test]
+fn times_that_were_only_reported_are_of_a_busy_device() {
+    let mut replayed = row("graph", 0.0, Some((95.0, 0.0)));
+    replayed.launch_bound = None;
+    if let Some(cuda) = &mut replayed.cuda {
+        cuda.calls = 0;
+    }
+    assert_limit(
+        vec![replayed],
+        "The GPU limits the program: the GPU was busy for 95 % of the run, host-paced for 0 %, and idle for 5 %",
+    );
+}
+
+#[test]
+fn the_account_of_the_running_statistics_comes_before_the_sums_of_rows() {
+    let account = SampledIdle {
+        device: Some(0),
+        busy_ns: 50.0 * MS,
+        host_paced_ns: 10.0 * MS,
+        idle_ns: 40.0 * MS,
+        charges: vec![SampledCharge {
+            name: "load".to_owned(),
+            idle_ns: 30.0 * MS,
+            error_ns: 2.0 * MS,
+            ..SampledCharge::default()
+        }],
+        interval_ns: MS,
+        ..SampledIdle::default()
+    };
+    let mut of_run = summary(vec![row("load", 40.0, Some((90.0, 0.0)))]);
+    of_run.gpu_idle.push(account.clone());
+    let limit = "The GPU waits for the host: the GPU was busy for 50 % of the 100 ms from its first GPU time to its last, \
+                 host-paced for 10 %, and idle for 40 %. `load` kept it waiting for 75 % ± 5 % of its idle time.";
+    let found = texts(&of_run);
+    assert_eq!((found.len(), found[1].as_str()), (2, limit));
+    of_run.gpu_idle.push(SampledIdle {
+        device: Some(1),
+        unplaced: 3,
+        charges: Vec::new(),
+        outside_ns: 40.0 * MS,
+        ..account
+    });
+    let found = texts(&of_run);
+    assert_eq!(found[1], format!("GPU 0: {limit}"));
+    let end = "Code outside of measured functions kept it waiting for 100 % ± 0 % of its idle time. This is uncertain: 3 GPU \
+               times have no place in it.";
+    assert!(
+        found[2].starts_with("GPU 1: ") && found[2].ends_with(end),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_device_that_was_observed_for_little_of_the_run_does_not_say_what_limits_it() {
+    let mut of_run = summary(vec![row("load", 40.0, Some((5.0, 0.0)))]);
+    of_run.gpu_idle.push(SampledIdle {
+        busy_ns: 5.0 * MS,
+        ..SampledIdle::default()
+    });
+    let limit = texts(&of_run).remove(1);
+    let expected = "The GPU waits for the host: the GPU was busy for 5 % of the run";
+    assert!(limit.starts_with(expected), "{limit}");
 }
 
 /// It was “The GPU limits it: it was busy for 100 % of the run”.
@@ -171,7 +237,7 @@ fn a_pair_around_others_does_not_show_a_busy_device() {
     }
     assert_limit(
         vec![epoch, row("step", 1.0, Some((20.0, 0.0)))],
-        "The host paces the GPU: it was busy for 20 % of the run, host-paced and partly idle for 80 %, and idle for 0 %.",
+        "The host paces the GPU: the GPU was busy for 20 % of the run, host-paced for 80 %, and idle for 0 %.",
     );
 }
 
@@ -182,7 +248,7 @@ fn two_streams_that_work_half_of_the_time_are_not_one_that_works_always() {
     both.streams = vec!["0x1".to_owned(), "0x2".to_owned()];
     assert_limit(
         vec![both],
-        "The GPU waits for the host: it was busy for 50 % of the run",
+        "The GPU waits for the host: the GPU was busy for 50 % of the run",
     );
 }
 
@@ -191,7 +257,7 @@ fn two_streams_that_work_half_of_the_time_are_not_one_that_works_always() {
 fn a_device_that_waits_for_launches_is_not_the_limit() {
     assert_limit(
         vec![row("a", 60.0, Some((60.0, 1.0))), row("b", 40.0, None)],
-        "The host paces the GPU: it was busy for 0 % of the run, host-paced and partly idle for 60 %, and idle for 40 %.",
+        "The host paces the GPU: the GPU was busy for 0 % of the run, host-paced for 60 %, and idle for 40 %.",
     );
 }
 
@@ -200,7 +266,7 @@ fn a_run_that_was_hardly_measured_has_no_verdict() {
     let limit = texts(&summary(vec![row("a", 5.0, Some((5.0, 0.0)))])).remove(1);
     assert_eq!(
         limit,
-        "What limits it was not measured: measured functions took 5 % of the run, and their work on the GPU 5 %."
+        "What limits the program was not measured: measured functions took 5 % of the run, and their work on the GPU 5 %."
     );
 }
 
@@ -257,7 +323,7 @@ fn recorded_kernels_say_what_limits_each_device() {
         "{two:?}"
     );
     assert!(
-        two[2].starts_with("GPU 1: The GPU limits it: it was busy for 95 %"),
+        two[2].starts_with("GPU 1: The GPU limits the program: the GPU was busy for 95 %"),
         "{two:?}"
     );
     let six: Vec<DeviceIdle> = (0..6).map(|ordinal| device(ordinal, 95_000)).collect();

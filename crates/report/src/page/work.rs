@@ -1,17 +1,15 @@
 //! The kernels, copies and fills that functions launched, for their opened rows.
 
 use super::numbers::time;
-use crate::kernels::{KernelRow, ScopeKernels};
+use crate::kernels::{KernelRow, Kernels, ScopeKernels};
 use crate::text::json::{array, lines, string};
-use crate::timeline::Timeline;
 
 /// How many kernels of a function the page holds: those that took longest.
 const MAX_ROWS: usize = 50;
 
 /// Returns for each function what it launched itself: its name, how many kernels the page leaves out, and for each other one
 /// its name, a short name, how often it ran, and its total and mean time. `None` if nothing was launched.
-pub(super) fn json(timeline: &Timeline) -> Option<String> {
-    let kernels = timeline.key_averages().kernels();
+pub(super) fn json(kernels: &Kernels) -> Option<String> {
     let scopes = kernels.scopes.iter();
     let mut scopes = scopes.filter_map(of_scope).peekable();
     scopes.peek()?;
@@ -41,7 +39,7 @@ fn of_row(row: &KernelRow) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timeline::{Slice, SliceKind, SliceName, Track, TrackKind};
+    use crate::timeline::{Slice, SliceKind, SliceName, Timeline, Track, TrackKind};
 
     #[test]
     fn work_is_that_of_the_function_that_launched_it() {
@@ -70,6 +68,7 @@ mod tests {
             slices: vec![slice(0, 0, SliceKind::Call, None)],
             ..Timeline::default()
         };
+        let json = |timeline: &Timeline| json(&timeline.key_averages().kernels());
         assert_eq!(json(&timeline), None);
         timeline
             .slices

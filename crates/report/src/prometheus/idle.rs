@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use profiler_host::diagnostics::printable;
 
 use super::text::Text;
+use crate::idle::OUTSIDE;
 use crate::sampled_idle::SampledIdle;
 
 /// How many functions have series of their own, for each device.
@@ -38,7 +39,7 @@ pub(super) fn write(text: &mut Text, devices: &[SampledIdle]) {
 /// Returns the parts of the idle time. Names that look alike are one.
 fn causes(device: &SampledIdle) -> BTreeMap<String, f64> {
     let mut causes = BTreeMap::from([
-        ("(outside)".to_owned(), device.outside_ns),
+        (OUTSIDE.to_owned(), device.outside_ns),
         ("(not sampled)".to_owned(), device.not_sampled_ns),
         ("(launched, not begun)".to_owned(), device.launched_ns),
     ]);

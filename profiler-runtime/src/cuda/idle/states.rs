@@ -1,7 +1,7 @@
 //! What a device did, by the event pairs that were read: three states, without gaps and without overlaps.
 //!
 //! - *busy*: a pair ran with no other pair inside it, and the device took longer than the host.
-//! - *host-paced, partly idle*: only other pairs ran. The host took at least as long, so the device waited between the
+//! - *host-paced*: only other pairs ran. The host took at least as long, so the device waited between the
 //!   launches; or other pairs were inside of it, so what it did between those is not known.
 //! - *idle*: no pair ran.
 //!

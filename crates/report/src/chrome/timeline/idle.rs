@@ -40,7 +40,8 @@ impl<W: Write> TimelineWriter<'_, W> {
                     .function
                     .and_then(|name| self.names.get(name as usize));
                 if let Some(function) = function {
-                    line = line.quoted("function", Quoted::new(&function.short));
+                    let whole = function.full.as_deref().unwrap_or(&function.short);
+                    line = line.quoted("function", Quoted::new(whole));
                 }
                 line.end()?;
             }

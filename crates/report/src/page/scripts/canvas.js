@@ -127,6 +127,18 @@ class Surface {
   }
 }
 
+/** Returns where the parameters of a function begin: at the first parenthesis that is in no template argument; its length if
+ * there is none. @param {string} name */
+function firstParenthesis(name) {
+  let depth = 0;
+  for (let at = 0; at < name.length; at += 1) {
+    if (name[at] === '(' && depth === 0) return at;
+    if ('<(['.includes(name[at])) depth += 1;
+    if ('>)]'.includes(name[at])) depth = Math.max(0, depth - 1);
+  }
+  return name.length;
+}
+
 /** @type {Map<string, string[]>} */
 const knownForms = new Map();
 
@@ -140,7 +152,7 @@ function formsOf(name) {
   if (!forms) {
     const last = name.slice(lastSegment(name));
     const isFunction = /^[\w ~]*[\w>](<.*>)?\(.*\)$/.test(last);
-    const bare = isFunction ? last.replace(/\(.*$/, '') : last;
+    const bare = isFunction ? last.slice(0, firstParenthesis(last)) : last;
     forms = [name, last, bare, bare.replace(/<.*$/, '')].filter((form) => form !== '');
     knownForms.set(name, forms);
   }

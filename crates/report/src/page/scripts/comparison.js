@@ -2,7 +2,9 @@
 
 /** Formats a change of a time with its sign. @param {number} ns */
 const changed = (ns) => (ns === 0 ? time(0) : `${ns > 0 ? '+' : '−'}${time(Math.abs(ns))}`);
-const PAIR_TEXTS = [String, grouped, grouped, time, time, digits, changed, time, time, digits, changed];
+/** Formats a ratio as the table without script has it. @param {number} ratio */
+const hundredths = (ratio) => ratio.toFixed(2);
+const PAIR_TEXTS = [String, grouped, grouped, time, time, hundredths, changed, time, time, hundredths, changed];
 /** The columns that are signed changes, and those that are ratios. */
 const CHANGES = [6, 10];
 const RATIOS = [5, 9];

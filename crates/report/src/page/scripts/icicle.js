@@ -172,7 +172,8 @@ class Icicle {
       const top = this.tree.path(node)[0];
       this.about.replaceChildren(nameElement(this.tree.nameOf(node)),
         ` ${time(sum)} (${share(sum / this.tree.total(clock))}) of own time${node === top ? '' : ' in '}`,
-        ...(node === top ? [] : [nameElement(this.tree.nameOf(top)), ' on this path']), `, ${counted(this.tree.calls[node], 'call')}`);
+        ...(node === top ? [] : [nameElement(this.tree.nameOf(top)), ' on this path']), `, ${counted(this.tree.calls[node], 'call')}`
+        + (this.tree.cut.has(node) ? '; further callers are not shown' : ''));
       return;
     }
     this.about.replaceChildren(nameElement(this.tree.nameOf(node)),

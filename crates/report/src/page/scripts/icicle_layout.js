@@ -14,7 +14,7 @@ class CallTree {
     this.calls = data.calls;
     this.parent = data.parent.map((place) => place - 1);
     this.own = { cpu: data.cpu, cuda: data.cuda };
-    /** Nodes that called more than is below them. */
+    /** Nodes that called more than is below them; upside down, those with further callers. */
     this.cut = new Set(data.cut);
     /** @type {Object<string, Float64Array>} for each clock, the times of nodes with all below them */
     this.sums = { cpu: this.sum(data.cpu), cuda: this.sum(data.cuda) };
@@ -78,12 +78,14 @@ const MOST_CALLERS = 32;
  * @returns {TreeData}
  */
 function upsideDown(tree) {
-  const paths = { names: tree.names, parent: [], name: [], calls: [], cpu: [], cuda: [], cut: [] };
+  const paths = { names: tree.names, parent: [], name: [], calls: [], cpu: [], cuda: [] };
   /** @type {Map<string, number>} */
   const known = new Map();
+  const cut = new Set();
   for (let node = 0; node < tree.size; node += 1) {
     let place = -1;
-    for (let at = node, callers = 0; at >= 0 && callers <= MOST_CALLERS; at = tree.parent[at], callers += 1) {
+    let at = node;
+    for (let callers = 0; at >= 0 && callers <= MOST_CALLERS; at = tree.parent[at], callers += 1) {
       const key = `${place}/${tree.name[at]}`;
       let next = known.get(key);
       if (next === undefined) {
@@ -97,8 +99,9 @@ function upsideDown(tree) {
     }
     paths.cpu[place] += tree.own.cpu[node];
     paths.cuda[place] += tree.own.cuda[node];
+    if (at >= 0) cut.add(place);
   }
-  return paths;
+  return { ...paths, cut: [...cut] };
 }
 
 /**

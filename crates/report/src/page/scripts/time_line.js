@@ -78,13 +78,16 @@ class TimeLine extends TimeLineDrawing {
     const { tooDeep, levels } = this.window;
     this.deep.hidden = tooDeep === 0;
     this.deep.replaceChildren(`Not drawn: ${counted(tooDeep, 'slice')} inside ${grouped(levels)} or more others. `,
-      levels < DEEPEST ? button(`Show ${grouped(DEEPEST)} levels`, () => {
-        this.window.order(DEEPEST);
-        this.top = this.arrange();
-        this.space.style.height = `${this.height}px`;
-        this.sayTooDeep();
-        this.surface.request();
-      }) : '');
+      levels < DEEPEST ? button(`Show ${grouped(DEEPEST)} levels`, () => this.showDeepest()) : '');
+  }
+
+  /** Draws as many levels as a track can have. */
+  showDeepest() {
+    this.window.order(DEEPEST);
+    this.top = this.arrange();
+    this.space.style.height = `${this.height}px`;
+    this.sayTooDeep();
+    this.surface.request();
   }
 
   /** Shows a span of the window. @param {number} from @param {number} to */
@@ -202,6 +205,7 @@ class TimeLine extends TimeLineDrawing {
   /** Selects a slice and brings it into view. @param {number} slice */
   reveal(slice) {
     if (slice === undefined || slice < 0) return;
+    if (this.window.isTooDeep(slice) && this.window.levels < DEEPEST) this.showDeepest();
     const { start, end } = this.window;
     const span = this.to - this.from;
     if (end[slice] < this.from || start[slice] > this.to) this.show(start[slice] - span / 3, start[slice] + (2 * span) / 3);
@@ -280,7 +284,9 @@ class TimeLine extends TimeLineDrawing {
     const { window } = this;
     const lane = window.lanes[this.selected < 0 ? 0 : window.laneOf(this.selected)];
     if (!lane) return;
-    const place = this.selected < 0 ? window.firstAfter(lane, this.from) - step : lane.slices.indexOf(this.selected);
+    const known = lane.slices.indexOf(this.selected);
+    const time = this.selected < 0 ? this.from : window.start[this.selected];
+    const place = known < 0 ? window.firstAfter(lane, time) - step : known;
     this.reveal(lane.slices[Math.min(Math.max(place + step, 0), lane.slices.length - 1)]);
   }
 

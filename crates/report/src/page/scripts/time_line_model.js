@@ -222,6 +222,11 @@ class Window {
     return this.tracks[this.track[slice]].kind === 'stream';
   }
 
+  /** Returns true if a slice is in no lane: its track has too few. @param {number} slice */
+  isTooDeep(slice) {
+    return this.outer[slice] >= 0 && this.depth[this.outer[slice]] === this.depth[slice];
+  }
+
   /** Returns the lane of a slice. @param {number} slice */
   laneOf(slice) {
     return this.firstLane[this.track[slice]] + this.depth[slice];

@@ -11,8 +11,8 @@ use super::BOLD;
 const ROWS: &str = "CPU % and GPU %: the part of the time since the file was last written that was spent in the function \
                     itself, on all threads or streams. CPU, GPU, calls, history: since the beginning. idle: a \
                     device was idle because of it. The GPU limits from 60 % busy on.";
-const STRIP: &str = "Strip: a column for each time that the file was written. Solid is busy, shaded host-paced, partly \
-                     idle, by GPU times of functions: at their places, or for `GPU ranges` added up. load: by the sensor, of \
+const STRIP: &str = "Strip: a column for each time that the file was written. Solid is busy, shaded host-paced, by \
+                     GPU times of functions: at their places, or for `GPU ranges` added up. load: by the sensor, of \
                      all programs.";
 const RANKS: &str = "step: the mean time from step to step in the last ten spans, ± its noise. slow: it takes over 10 % longer \
                      than the median of the others, by more than its noise. Ranks that wait for each other take equally \
