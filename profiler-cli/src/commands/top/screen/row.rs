@@ -9,7 +9,7 @@ use ratatui::widgets::Paragraph;
 
 use super::super::feed::Shown;
 use super::super::line::{Line, Order};
-use super::super::text::{bars, count, eighths, heights, percent, printable, time, width};
+use super::super::text::{bars, count, counted, eighths, heights, percent, printable, time, width};
 use super::{BOLD, DIM};
 
 /// From this width on, callers stand beside the times of calls.
@@ -50,7 +50,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, shown: &Shown, name: &str,
 /// Returns the numbers of the function.
 fn numbers<'t>(shown: &Shown, row: &Row, line: &Line) -> Vec<Text<'t>> {
     let mut calls = vec![
-        format!("{} calls", count(row.calls as f64)),
+        counted(row.calls, "call"),
         format!("{} /s", count(line.rate)),
     ];
     if row.open > 0 {
