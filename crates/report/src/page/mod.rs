@@ -61,7 +61,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "p/uqhaupBN9KdaHmbNoGIEclAdd7AHSzlR4qKO9JMNE=";
+const SCRIPT_HASH: &str = "NR8rpzOcqkWVaISSvs72/bwPV3gCpvtgPdlktJzhI04=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///
