@@ -61,7 +61,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "NR8rpzOcqkWVaISSvs72/bwPV3gCpvtgPdlktJzhI04=";
+const SCRIPT_HASH: &str = "tsxcerYE77mANz1jfYbD/1fQ2plOg+9zOy9qeDpjiWo=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///
