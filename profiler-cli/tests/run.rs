@@ -47,6 +47,13 @@ fn each_run_keeps_its_summary_and_its_output() {
         assert_eq!(file("stderr").expect("its output"), "");
     }
     assert_eq!(log(&folder), "new 1\nnew 1\n");
+    let more = profiler(&[
+        "run", "-n", "1", "--append", "-o", &output, "--", "sh", &script,
+    ]);
+    assert!(more.stdout.starts_with("1 more summary in "), "{more:?}");
+    let another = folder.path("another");
+    let one = profiler(&["run", "-n", "1", "-o", &another, "--", "sh", &script]);
+    assert!(one.stdout.starts_with("1 summary in "), "{one:?}");
 }
 
 #[test]

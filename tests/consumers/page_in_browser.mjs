@@ -355,7 +355,10 @@ async function timeLineOfKernels(browser) {
   await page.focus(canvas);
   await page.keyboard.press('r');
   check('range', 'R shows the sums of all that is in view', await text('.range p'),
-    'Range of 1.20 ms, from 0 ns. GPU 0: busy for 300 µs (25 %), idle for 700 µs (58 %), not recorded for 200 µs (17 %).');
+    'Range of 1.20 ms, from 0 ns. GPU 0: busy for 300 µs (25 %), idle for 450 µs (38 %), not recorded for 450 µs (38 %).');
+  const strip = await page.$$eval('#strips .strip title', (titles) => titles.map((title) => title.textContent));
+  check('range', 'and the strip says the same', [await text('#strips h2 span'), strip.find((title) => title.startsWith('not recorded'))],
+    ['25 % busy', 'not recorded: 38 %']);
   const lists = await page.$$eval('.range table', (tables) => tables.map((table) => (
     [...table.querySelectorAll('tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent).join(' ')))));
   check('range', 'functions by their own time', lists[0].slice(0, 3),

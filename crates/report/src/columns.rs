@@ -282,11 +282,16 @@ impl<'r> Columns<'r> {
     fn push_time(&mut self, title: &str, of: &TimeColumn, device: Device) {
         // Where no call has a time, only the sums are known.
         let is_sum = [TOTAL.title, SELF.title].contains(&of.title);
-        let times = |row: &Row| {
+        let ns = |row: &Row| {
             let times = device.times(row)?;
-            (is_sum || times.calls > 0).then_some(*times)
+            let ns = (of.value)(times);
+            if is_sum {
+                Some(ns)
+            } else {
+                times.of_single(ns)
+            }
         };
-        let value = |row: &Row| times(row).map(|times| time((of.value)(&times)));
+        let value = |row: &Row| ns(row).map(time);
         let column = Column::of(self.rows, title, value);
         let index = usize::from(device == Device::Cuda);
         self.push(

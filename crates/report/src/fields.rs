@@ -22,8 +22,8 @@ pub(super) fn to_json(row: &Row) -> String {
         Field::optional("input_shapes", shapes),
         Field::optional("stack", stack),
         Field::raw("streams", array(row.streams.iter().map(|key| string(key)))),
-        Field::optional("cpu", row.cpu.map(|times| object(times.fields()))),
-        Field::optional("cuda", row.cuda.map(|times| object(times.fields()))),
+        Field::optional("cpu", row.cpu.map(times)),
+        Field::optional("cuda", row.cuda.map(times)),
         Field::optional("gpu_ranges", ranges),
         Field::optional("gpu", row.gpu.map(|gpu| object(gpu.fields()))),
         Field::optional("memory", row.memory.map(|used| object(memory(&used)))),
@@ -33,6 +33,11 @@ pub(super) fn to_json(row: &Row) -> String {
         Field::raw("history", history::json(&row.history)),
     ]);
     object(fields)
+}
+
+/// Readers of all versions give times that are left out their default; they take no `null` for a number.
+fn times(times: Times) -> String {
+    object(times.fields().into_iter().filter(Field::has_value))
 }
 
 fn histogram(histogram: Option<&Histogram>) -> Option<String> {

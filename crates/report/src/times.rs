@@ -1,6 +1,6 @@
 //! The times of many calls on one device.
 
-use super::text::Field;
+use super::text::{Field, nanoseconds};
 
 /// The times of all calls of a row, on the CPU or on the GPU, in nanoseconds.
 ///
@@ -10,7 +10,7 @@ use super::text::Field;
 #[cfg_attr(feature = "serde", serde(default))]
 pub struct Times {
     /// Calls with such a time, including recursive ones. With none, there are only sums, of GPU times that something else
-    /// measured, and all times of single calls are 0. On the GPU, replays of captured graphs count too. A span of
+    /// measured, and all times of single calls are 0 here and in no table or file. On the GPU, replays of captured graphs count too. A span of
     /// `tracing` has one time for each time that it was entered.
     pub calls: u64,
     /// The time of calls including their children, without calls made from a call of the same row: a recursive call
@@ -66,22 +66,29 @@ impl Times {
         })
     }
 
-    /// Returns the times with their keys.
+    /// Returns a time of single calls, such as the mean; `None` if there is no call, and it is not known.
+    #[must_use]
+    pub(crate) fn of_single(&self, ns: f64) -> Option<f64> {
+        (self.calls > 0).then_some(ns)
+    }
+
+    /// Returns the times with their keys; those of single calls are missing if there is no call.
     pub(super) fn fields(&self) -> Vec<Field> {
         let percent = |key, percent: f64| Field::raw(key, format!("{percent:.2}"));
+        let single = |key, ns: f64| Field::optional(key, self.of_single(ns).map(nanoseconds));
         vec![
             Field::raw("calls", self.calls),
             Field::nanoseconds("total_ns", self.total_ns),
             percent("total_percent", self.total_percent),
             Field::nanoseconds("self_ns", self.self_ns),
             percent("self_percent", self.self_percent),
-            Field::nanoseconds("mean_ns", self.mean_ns),
-            Field::nanoseconds("std_ns", self.std_ns),
-            Field::nanoseconds("min_ns", self.min_ns),
-            Field::nanoseconds("max_ns", self.max_ns),
-            Field::nanoseconds("p50_ns", self.p50_ns),
-            Field::nanoseconds("p95_ns", self.p95_ns),
-            Field::nanoseconds("p99_ns", self.p99_ns),
+            single("mean_ns", self.mean_ns),
+            single("std_ns", self.std_ns),
+            single("min_ns", self.min_ns),
+            single("max_ns", self.max_ns),
+            single("p50_ns", self.p50_ns),
+            single("p95_ns", self.p95_ns),
+            single("p99_ns", self.p99_ns),
         ]
     }
 }
@@ -112,6 +119,26 @@ mod tests {
         let times = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0].to_vec();
         let times = Times::of_calls(times).expect("calls");
         assert_eq!((times.calls, times.mean_ns, times.std_ns), (8, 5.0, 2.0));
+    }
+
+    #[test]
+    fn times_of_single_calls_are_missing_without_a_call() {
+        let missing = |calls| {
+            let times = Times {
+                calls,
+                ..Times::default()
+            };
+            let fields = times.fields().into_iter();
+            let missing = fields.filter(|field| !field.has_value());
+            missing
+                .map(|field| field.key().to_owned())
+                .collect::<Vec<_>>()
+        };
+        let single = [
+            "mean_ns", "std_ns", "min_ns", "max_ns", "p50_ns", "p95_ns", "p99_ns",
+        ];
+        assert_eq!(missing(0), single);
+        assert_eq!(missing(1), [""; 0]);
     }
 
     #[test]

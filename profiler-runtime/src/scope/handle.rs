@@ -144,7 +144,8 @@ impl Handle {
     /// comes after the window was delivered. A window that has kernels itself (`Trace::has_kernels`) leaves it out.
     ///
     /// Do not report what the profiler measures anyway: the times of a scope that names a stream. A handle of no scope ignores
-    /// it, and so does one whose `end` is before `start`. It takes a lock for a moment, and some 100 ns.
+    /// it, and so does one whose `end` is before `start`. It takes a lock for a moment, and some 150 ns in a
+    /// window (`benches/README.md` says how that was measured).
     ///
     /// # Examples
     ///

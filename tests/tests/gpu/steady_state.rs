@@ -2,14 +2,17 @@
 //! nothing; however long it lasts, it takes no more memory.
 
 use std::ffi::c_void;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::raw::{Driver, NON_BLOCKING};
 use profiler_runtime::cuda::Stream;
-use profiler_runtime::{init, scope, summary};
+use profiler_runtime::{Handle, Profile, cuda, init, scope, summary};
 use profiler_tests::allocator::{BYTES, allocations};
-use profiler_tests::gpu::{Held, Ran, cuda, driver, exact, row, settle, simulator};
+use profiler_tests::gpu::{
+    self, Held, Ran, cupti_of_driver, driver, exact, row, settle, simulator,
+};
+use profiler_tests::stop;
 
 /// A user's program that allocates nothing and calls the driver for its launches only.
 struct Plain {
@@ -92,10 +95,10 @@ fn a_million_scopes_take_no_more_than_a_few() {
             (calls, 0),
             "{name}"
         );
-        assert_eq!(cuda(name).calls, calls, "{name}");
+        assert_eq!(gpu::cuda(name).calls, calls, "{name}");
     }
-    exact(cuda("inner").max_ns, 1_000.0);
-    exact(cuda("outer").max_ns, 1_000.0);
+    exact(gpu::cuda("inner").max_ns, 1_000.0);
+    exact(gpu::cuda("outer").max_ns, 1_000.0);
 }
 
 #[test(on = driver().legacy_stream())]
@@ -139,6 +142,49 @@ fn a_measured_call_makes_two_records_and_no_call_that_can_block() {
     assert_eq!(summary().cuda.lost, []);
 }
 
+static ANNOUNCED: AtomicUsize = AtomicUsize::new(0);
+
+#[test(on = driver().script("clock real").set_up(cupti_of_driver))]
+fn a_launch_for_another_scope_allocates_nothing() {
+    const STEPS: usize = 100;
+
+    let _profiler = init().expect("set up");
+    let program = Plain::new();
+    let profile = Profile::builder().kernels(true).start().expect("started");
+    let asker = {
+        let _asks = scope!("asks");
+        Handle::current()
+    };
+    let id = asker.id();
+    assert!(cuda::set_launch_hook(move |launch| {
+        ANNOUNCED.fetch_add(1, Relaxed);
+        launch.kernel().and(id)
+    }));
+    let launch = || assert_eq!(program.driver.spin(program.spin, 1_000, program.stream), 0);
+    let step = || {
+        // For whom the hook says, then for the entered handle's.
+        launch();
+        let _asker = asker.enter();
+        launch();
+    };
+    (0..STEPS).for_each(|_| step());
+    let allocated = allocations();
+    (0..STEPS).for_each(|_| step());
+    assert_eq!(allocations(), allocated);
+    assert_eq!(ANNOUNCED.load(Relaxed), 4 * STEPS);
+    program.finish();
+    stop(&profile);
+    let trace = profile.trace().expect("a trace");
+    assert!(trace.lost_work().is_complete(), "{:?}", trace.lost_work());
+    let averages = trace.key_averages();
+    let kernels = averages.kernels();
+    let scopes = kernels.scopes.iter();
+    let launches: Vec<_> = scopes
+        .map(|scope| (scope.scope.as_deref(), scope.launches))
+        .collect();
+    assert_eq!(launches, [(Some("asks"), Some(4 * STEPS as u64))]);
+}
+
 const QUEUED: u64 = 500;
 
 fn some_launches_waited(ran: &Ran) {
@@ -155,11 +201,11 @@ fn a_full_launch_queue_leaves_times_right() {
     }
     program.finish();
     for name in ["outer", "inner"] {
-        let calls = (cuda(name).calls, row(name).without_cuda);
+        let calls = (gpu::cuda(name).calls, row(name).without_cuda);
         assert_eq!(calls, (QUEUED, 0), "{name}");
     }
-    exact(cuda("inner").min_ns, 1_000.0);
-    exact(cuda("inner").max_ns, 1_000.0);
+    exact(gpu::cuda("inner").min_ns, 1_000.0);
+    exact(gpu::cuda("inner").max_ns, 1_000.0);
 }
 
 #[test(on = driver().script("clock real; fault cuEventRecord always delay 1ms"))]
@@ -189,12 +235,12 @@ fn lengths_alone_take_no_stream() {
     let before = made();
     (0..10).for_each(|_| program.step());
     program.finish();
-    assert_eq!((cuda("outer").calls, made() - before), (10, 0));
+    assert_eq!((gpu::cuda("outer").calls, made() - before), (10, 0));
     assert_eq!(summary().cuda.uncertainty_ns, None);
     // A logger receives their places on the time line.
     drop(scope!("logged", stream = &program.lent, log = |_, _, _| {}));
     program.finish();
-    assert_eq!((cuda("logged").calls, made() - before), (1, 1));
+    assert_eq!((gpu::cuda("logged").calls, made() - before), (1, 1));
     assert!(summary().cuda.uncertainty_ns.is_some());
 }
 

@@ -2,7 +2,7 @@
 //! folder for the tests in a browser.
 
 use profiler_runtime::report::{
-    KernelGap, Page, Slice, SliceKind, SliceName, Timeline, Track, TrackKind,
+    KernelGap, Launch, Page, Slice, SliceKind, SliceName, Timeline, Track, TrackKind,
 };
 
 use super::pages::keep;
@@ -24,8 +24,8 @@ fn slice(track: u32, name: u32, span: (i64, i64), kind: SliceKind, parent: Optio
     slice
 }
 
-/// A hundred steps of 10 µs, in each of which kernels and copies run for 3 µs; then 1,100 calls inside each other, while
-/// kernels are not recorded.
+/// A hundred steps of 10 µs, in each of which a kernel runs for 2 µs and a copy, whose launch is not known, for 1 µs; then 1,100
+/// calls inside each other, while kernels are not recorded.
 fn window() -> Timeline {
     use SliceKind::{Call, GpuScope, GpuWork};
 
@@ -67,7 +67,12 @@ fn window() -> Timeline {
             .slices
             .push(slice(0, 2, (start + 4_000, 4_000), Call, Some(outer)));
         let (forward, backward) = (Some(outer + 1), Some(outer + 2));
-        on_stream.push(slice(1, 3, (start + 1_500, 2_000), GpuWork, forward));
+        let mut kernel = slice(1, 3, (start + 1_500, 2_000), GpuWork, forward);
+        kernel.launch = u32::try_from(step).ok();
+        on_stream.push(kernel);
+        let mut launch = Launch::default();
+        (launch.start_ns, launch.duration_ns, launch.parent) = (start + 1_000, 400, forward);
+        timeline.launches.push(launch);
         on_stream.push(slice(1, 4, (start + 6_000, 1_000), GpuWork, backward));
         on_stream.push(slice(2, 1, (start + 1_000, 3_000), GpuScope, forward));
     }

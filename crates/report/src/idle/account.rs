@@ -30,7 +30,7 @@ pub(crate) fn device_key(track: &Track) -> DeviceKey {
 /// What a device did over time.
 pub(crate) struct Device<'t> {
     /// One of its streams.
-    pub(super) track: &'t Track,
+    pub(crate) track: &'t Track,
     /// How long kernels ran.
     pub(super) kernels_ns: i64,
     pub(crate) segments: Vec<DeviceSegment>,

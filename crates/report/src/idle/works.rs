@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::account::{Charged, DeviceKey, device_key};
 use super::segments::union;
 use super::{DeviceSegment, DeviceState};
-use crate::gpu_work::GpuWorkKind;
-use crate::timeline::{SliceKind, Timeline};
+use crate::timeline::Timeline;
 
 /// A kernel, copy or fill, and the function that launched it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,9 +38,7 @@ pub(super) fn of(timeline: &Timeline, charged: &Charged<'_>) -> BTreeMap<DeviceK
     let mut devices: BTreeMap<DeviceKey, Works> = BTreeMap::new();
     for (index, slice) in (0..).zip(&timeline.slices) {
         let track = timeline.tracks.get(slice.track as usize);
-        let work = slice.work.and_then(|work| timeline.work.get(work as usize));
-        let is_wait = work.is_some_and(|work| matches!(work.kind, GpuWorkKind::Synchronization(_)));
-        let Some(track) = track.filter(|_| slice.kind == SliceKind::GpuWork && !is_wait) else {
+        let Some(track) = track.filter(|_| timeline.is_work(slice)) else {
             continue;
         };
         let works = devices.entry(device_key(track)).or_default();

@@ -118,15 +118,18 @@ pub(super) fn push(html: &mut String, summary: &Summary, baseline: &Summary) {
 
 /// Returns the mean time of the calls on the CPU.
 pub(super) fn cpu(row: Option<&Row>) -> Option<f64> {
-    row?.cpu.map(|cpu| cpu.mean_ns)
+    row?.cpu.and_then(|cpu| cpu.of_single(cpu.mean_ns))
 }
 
 pub(super) fn cuda(row: Option<&Row>) -> Option<f64> {
-    row?.cuda.map(|cuda| cuda.mean_ns)
+    row?.cuda.and_then(|cuda| cuda.of_single(cuda.mean_ns))
 }
 
 fn push_clock(html: &mut String, pair: &Pair<'_>, clock: Clock) {
-    let mean = |row: Option<&Row>| row.and_then(clock).map(|times| times.mean_ns);
+    let mean = |row: Option<&Row>| {
+        row.and_then(clock)
+            .and_then(|times| times.of_single(times.mean_ns))
+    };
     let (base, new) = (mean(pair.base), mean(pair.new));
     let time = |ns: Option<f64>| ns.map(units::time).unwrap_or_default();
     let ratio = match (base, new) {
@@ -196,6 +199,7 @@ mod tests {
             let mut summary = summary(&times.map(|(name, _)| name));
             for (row, (_, ns)) in summary.rows.iter_mut().zip(times) {
                 row.cpu = Some(Times {
+                    calls: 1,
                     self_ns: ns,
                     mean_ns: ns,
                     ..Times::default()

@@ -113,19 +113,20 @@ fn row_json(row: &Row) -> String {
 
 /// Returns the values in the order in which the script names them.
 fn times_json(times: &Times) -> String {
+    let single = |ns| times.of_single(ns).map_or_else(|| "null".to_owned(), time);
     array([
         times.calls.to_string(),
         time(times.total_ns),
         format!("{:.2}", times.total_percent),
         time(times.self_ns),
         format!("{:.2}", times.self_percent),
-        time(times.mean_ns),
-        time(times.std_ns),
-        time(times.min_ns),
-        time(times.max_ns),
-        time(times.p50_ns),
-        time(times.p95_ns),
-        time(times.p99_ns),
+        single(times.mean_ns),
+        single(times.std_ns),
+        single(times.min_ns),
+        single(times.max_ns),
+        single(times.p50_ns),
+        single(times.p95_ns),
+        single(times.p99_ns),
     ])
 }
 

@@ -93,15 +93,11 @@ fn push_times(html: &mut String, times: Option<Times>) {
         units::time(times.self_ns),
         times.self_percent
     );
-    for ns in [
-        times.total_ns,
-        times.mean_ns,
-        times.p50_ns,
-        times.p95_ns,
-        times.p99_ns,
-    ] {
+    let single = [times.mean_ns, times.p50_ns, times.p95_ns, times.p99_ns];
+    let single = single.map(|ns| times.of_single(ns));
+    for ns in std::iter::once(Some(times.total_ns)).chain(single) {
         html.push_str("<td>");
-        html.push_str(&units::time(ns));
+        html.push_str(&ns.map_or_else(|| "–".to_owned(), units::time));
     }
 }
 

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 
 use super::numbers::number;
 use super::work_details::WorkDetails;
+use crate::call_tree;
+use crate::idle::{self, DeviceState};
 use crate::text::Field;
 use crate::text::json::{array, lines, object, string};
 use crate::timeline::{Counter, Slice, Timeline, Track, TrackKind};
@@ -43,6 +45,7 @@ pub(super) fn json(timeline: &Timeline) -> String {
         Field::raw("work", details.json()),
         Field::raw("steps", array(steps)),
         Field::raw("kernel_gaps", array(gaps)),
+        Field::raw("not_recorded", array(not_recorded(timeline))),
         Field::raw(
             "counters",
             lines(timeline.counters.iter().map(counter_json)),
@@ -50,6 +53,27 @@ pub(super) fn json(timeline: &Timeline) -> String {
         Field::raw("omitted", timeline.slices.len() - kept),
         Field::raw("omitted_below_ns", least),
     ])
+}
+
+/// Returns the times of each device that count as not recorded, as in the account of its window: the beginning of each, and its
+/// end, as differences.
+fn not_recorded(timeline: &Timeline) -> Vec<String> {
+    let devices = idle::segments_of(timeline, &call_tree::callers(timeline));
+    let devices = devices.into_values().filter_map(|device| {
+        let segments = device.segments.iter();
+        let spans: Vec<i64> = segments
+            .filter(|segment| segment.state == DeviceState::NotRecorded)
+            .flat_map(|segment| [segment.start_ns, segment.end_ns])
+            .collect();
+        (!spans.is_empty()).then(|| {
+            object([
+                Field::text("process", &process(device.track)),
+                Field::optional("device", device.track.device),
+                Field::raw("spans", differences(spans.into_iter())),
+            ])
+        })
+    });
+    devices.collect()
 }
 
 /// Returns the duration from which slices are kept.
@@ -254,6 +278,29 @@ mod tests {
         let read = read(&timeline);
         assert_eq!(read["kernel_gaps"], json!([[2, 7, null], [2, 7, "rank 3"]]));
         assert_eq!(read["tracks"][0]["process"], "rank 3");
+    }
+
+    #[test]
+    fn what_is_not_recorded_is_what_the_account_says() {
+        let mut line = timeline(vec![slice(1, 10, 5, None), slice(1, 40, 5, None)]);
+        for slice in &mut line.slices {
+            slice.kind = SliceKind::GpuWork;
+        }
+        line.has_kernels = true;
+        line.duration_ns = 60;
+        line.kernel_gaps.push(KernelGap {
+            start_ns: 50,
+            duration_ns: 4,
+            ..KernelGap::default()
+        });
+        let read = read(&line);
+        // Neither launch is known, so both pieces before the works count too.
+        assert_eq!(
+            read["not_recorded"],
+            json!([{ "process": "0", "device": null, "spans": [0, 10, 5, 25, 10, 4] }])
+        );
+        let device = &line.gpu_idle().devices[0];
+        assert_eq!((device.not_recorded_ns, device.busy_ns), (39, 10));
     }
 
     #[test]

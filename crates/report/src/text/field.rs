@@ -55,6 +55,10 @@ impl Field {
         }
     }
 
+    pub(crate) const fn has_value(&self) -> bool {
+        !matches!(self.value, FieldValue::Missing)
+    }
+
     /// Removes the value.
     pub(crate) fn without_value(self) -> Self {
         Self {

@@ -103,7 +103,12 @@ impl fmt::Display for Doubt {
 
 /// Checks that what the ranks declare can be said of one job.
 pub(super) fn check_job(ranks: &[Rank]) -> Result<(), Doubt> {
-    let size = |rank: &Rank| Some(format!("{} processes", rank.timeline.world_size?));
+    let size = |rank: &Rank| {
+        Some(match rank.timeline.world_size? {
+            1 => "1 process".to_owned(),
+            processes => format!("{processes} processes"),
+        })
+    };
     let backend = |rank: &Rank| Some(format!("the backend {}", rank.timeline.backend.as_deref()?));
     check_same(ranks, size)?;
     check_same(ranks, backend)?;

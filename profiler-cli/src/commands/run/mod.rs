@@ -95,6 +95,11 @@ impl Run {
         }
         drop(progress);
         let mut output = Stdout::new();
+        let noun = if self.runs == 1 {
+            "summary"
+        } else {
+            "summaries"
+        };
         match &sides[..] {
             [base, new] => {
                 for line in diff::of_folders(&base.folder, &new.folder)? {
@@ -108,13 +113,13 @@ impl Run {
                 ))?;
             }
             _ if before > 0 => output.line(format_args!(
-                "{} more summaries in {}, from {}.json on",
+                "{} more {noun} in {}, from {}.json on",
                 self.runs,
                 self.output.display(),
                 before + 1
             ))?,
             _ => output.line(format_args!(
-                "{} summaries in {}",
+                "{} {noun} in {}",
                 self.runs,
                 self.output.display()
             ))?,

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use clap::ValueEnum;
-use profiler_report::{HistoryPoint, Row, Summary, Verdict};
+use profiler_report::{HistoryPoint, Row, Summary, Times, Verdict};
 
 /// A value that rows are sorted by, the largest first. Those that tables have too are named as there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -70,7 +70,8 @@ impl Order {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Line {
     pub(super) name: String,
-    /// The part of the span that the CPU spent in the name itself: more than 1 on several threads.
+    /// The self times of the calls that ended in the span, as a part of it: more than 1 on several threads, and also if calls had
+    /// begun before the span.
     pub(super) cpu: f64,
     pub(super) cuda: Option<f64>,
     /// Calls per second.
@@ -122,6 +123,8 @@ pub(super) fn lines(now: &Summary, before: Option<&Summary>) -> (Vec<Line>, f64)
     let lines = now.rows.iter().map(|row| {
         let sums = Sums::of(row);
         let earlier = earlier.get(row.name.as_str()).copied().unwrap_or_default();
+        // Times of single calls are not known without any.
+        let has_calls = |times: &Times| times.calls > 0;
         let share = |ns: f64| (ns.max(0.0) / span_ns.max(1.0)).min(1e6);
         Line {
             name: super::text::printable(&row.name),
@@ -133,9 +136,9 @@ pub(super) fn lines(now: &Summary, before: Option<&Summary>) -> (Vec<Line>, f64)
             cuda_total_ns: row.cuda.map(|_| sums.cuda_ns),
             calls: row.calls,
             open: row.open,
-            cpu_mean_ns: row.cpu.map(|cpu| cpu.mean_ns),
-            cpu_p95_ns: row.cpu.map(|cpu| cpu.p95_ns),
-            cuda_mean_ns: row.cuda.map(|cuda| cuda.mean_ns),
+            cpu_mean_ns: row.cpu.filter(has_calls).map(|cpu| cpu.mean_ns),
+            cpu_p95_ns: row.cpu.filter(has_calls).map(|cpu| cpu.p95_ns),
+            cuda_mean_ns: row.cuda.filter(has_calls).map(|cuda| cuda.mean_ns),
             verdict: row.verdict(),
             // Files have a decimal of a nanosecond.
             has_inner_ranges: row

@@ -31,6 +31,12 @@ pub(super) fn time(ns: f64) -> String {
     format_time(ns.max(0.0))
 }
 
+/// Formats a number with its noun: `1 call`, `12.3k calls`.
+pub(super) fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", count(number as f64))
+}
+
 /// Formats a number: `12.3k`.
 pub(super) fn count(number: f64) -> String {
     const UNITS: [(&str, f64); 5] = [("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)];

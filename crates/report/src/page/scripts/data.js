@@ -1,10 +1,10 @@
 // The numbers of the page, as the profiler wrote them.
 
 /**
- * The times of all calls of a row on one clock, in nanoseconds.
+ * The times of all calls of a row on one clock, in nanoseconds. Without a call, those of single calls are null.
  * @typedef {{calls: number, total_ns: number, total_percent: number, self_ns: number, self_percent: number,
- *   mean_ns: number, std_ns: number, min_ns: number, max_ns: number, p50_ns: number, p95_ns: number,
- *   p99_ns: number}} Times
+ *   mean_ns: number|null, std_ns: number|null, min_ns: number|null, max_ns: number|null, p50_ns: number|null,
+ *   p95_ns: number|null, p99_ns: number|null}} Times
  */
 
 /**

@@ -59,7 +59,7 @@ function figuresTable(row) {
   const clocks = CLOCKS.filter(([clock]) => row[clock]);
   const head = clocks.map(([clock, title]) => el('th', { scope: 'col', class: clock }, title));
   const body = FIGURES.map(([title, key, format]) => el('tr', {},
-    el('th', { scope: 'row' }, title), ...clocks.map(([clock]) => el('td', {}, format(row[clock][key])))));
+    el('th', { scope: 'row' }, title), ...clocks.map(([clock]) => el('td', {}, row[clock][key] === null ? '–' : format(row[clock][key])))));
   return el('table', {}, el('thead', {}, el('tr', {}, el('td', {}), ...head)), el('tbody', {}, ...body));
 }
 

@@ -15,7 +15,7 @@ function covering(spans) {
 
 /**
  * Adds up what is in a range: for each name the time of its slices without those inside, on threads and on streams; and for
- * each device how long it was busy, and how long kernels were not recorded.
+ * each device how long it was busy, and how long it is not known what it did, by the account of the strip.
  * @param {Window} window
  * @param {number} from
  * @param {number} to
@@ -23,11 +23,12 @@ function covering(spans) {
 function sumsOf(window, from, to) {
   /** @type {Map<number, number>[]} */
   const [onThreads, onStreams] = [new Map(), new Map()];
-  /** @type {Map<string, {label: string, process: string, spans: Array<[number, number]>}>} */
+  /** @type {Map<string, {label: string, process: string, spans: Array<[number, number]>, unknown: Array<[number, number]>}>} */
   const devices = new Map();
   for (const { device, process, has_work: hasWork } of window.tracks) {
     const label = device === undefined ? 'GPU' : `GPU ${device}`;
-    if (hasWork) devices.set(`${process}/${device}`, { label, process, spans: [] });
+    const key = `${process}/${device}`;
+    if (hasWork) devices.set(key, { label, process, spans: [], unknown: window.notRecorded.get(key) ?? [] });
   }
   const processes = new Set([...devices.values()].map(({ process }) => process));
   for (let slice = 0; slice < window.count; slice += 1) {
@@ -44,12 +45,11 @@ function sumsOf(window, from, to) {
     if (outer >= 0 && (kind !== 'stream' || window.isWork[slice] === window.isWork[outer])) add(window.name[outer], start - end);
   }
   const listed = (sums) => [...sums].filter(([, ns]) => ns > 0).sort(([, left], [, right]) => right - left);
-  const busy = [...devices.values()].map(({ label, process, spans }) => {
+  const busy = [...devices.values()].map(({ label, process, spans, unknown }) => {
     spans.sort(([left], [right]) => left - right);
-    const gaps = window.kernelGaps.filter(([start, end, of]) => start < to && end > from && (of === null || of === process))
-      .map(([start, end]) => [Math.max(start, from), Math.min(end, to)]);
+    const inside = unknown.filter(([start, end]) => start < to && end > from).map(([start, end]) => [Math.max(start, from), Math.min(end, to)]);
     const known = covering(spans);
-    const both = covering([...spans, ...gaps].sort(([left], [right]) => left - right));
+    const both = covering([...spans, ...inside].sort(([left], [right]) => left - right));
     return { label: processes.size > 1 ? `${label} of ${process}` : label, busy: known, unrecorded: both - known, idle: to - from - both };
   });
   return { devices: busy, onThreads: listed(onThreads), onStreams: listed(onStreams) };

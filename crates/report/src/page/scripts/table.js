@@ -223,7 +223,9 @@ class FunctionTable {
   /** @param {Row} row @param {Column} column */
   cell(row, column) {
     const value = column.value(row);
-    const cell = el('td', { class: column.class }, value === null ? '' : column.format(value));
+    // A time that the clock has, and that is not known.
+    const missing = column.clock && row[column.clock] ? '–' : '';
+    const cell = el('td', { class: column.class }, value === null ? missing : column.format(value));
     if (column.share && value !== null) {
       cell.classList.add('share', /** @type {string} */ (column.clock));
       cell.style.setProperty('--share', `${Math.min(Number(value), 100)}%`);

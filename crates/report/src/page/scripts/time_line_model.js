@@ -24,6 +24,12 @@ class Window {
     this.steps = data.steps;
     /** When kernels were not recorded: from, to, process. @type {Array<[number, number, string|null]>} */
     this.kernelGaps = data.kernel_gaps;
+    /** What is not known of each device, by process and device. @type {Map<string, Array<[number, number]>>} */
+    this.notRecorded = new Map(data.not_recorded.map(({ process, device, spans }) => {
+      let at = 0;
+      const times = spans.map((difference) => (at += difference));
+      return [`${process}/${device ?? undefined}`, times.flatMap((start, index) => (index % 2 === 0 ? [[start, times[index + 1]]] : []))];
+    }));
     this.omitted = data.omitted;
     this.omittedBelow = data.omitted_below_ns;
     /** @type {TrackData[]} */

@@ -140,7 +140,8 @@ fn sums(shown: &Shown, view: &View) -> String {
     let dropped = summary.dropped.iter().map(|(_, entries)| *entries);
     let dropped = dropped.fold(0, u64::saturating_add);
     if dropped > 0 {
-        parts.push(format!("{} log entries dropped", count(dropped as f64)));
+        let noun = if dropped == 1 { "entry" } else { "entries" };
+        parts.push(format!("{} log {noun} dropped", count(dropped as f64)));
     }
     parts.join(" · ")
 }

@@ -9,7 +9,7 @@ use ratatui::widgets::Paragraph;
 
 use super::super::feed::Shown;
 use super::super::line::{Line, Order};
-use super::super::text::{bars, count, eighths, heights, percent, printable, time, width};
+use super::super::text::{bars, count, counted, eighths, heights, percent, printable, time, width};
 use super::{BOLD, DIM};
 
 /// From this width on, callers stand beside the times of calls.
@@ -50,7 +50,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, shown: &Shown, name: &str,
 /// Returns the numbers of the function.
 fn numbers<'t>(shown: &Shown, row: &Row, line: &Line) -> Vec<Text<'t>> {
     let mut calls = vec![
-        format!("{} calls", count(row.calls as f64)),
+        counted(row.calls, "call"),
         format!("{} /s", count(line.rate)),
     ];
     if row.open > 0 {
@@ -68,14 +68,21 @@ fn numbers<'t>(shown: &Shown, row: &Row, line: &Line) -> Vec<Text<'t>> {
         format!("{name:3}{last:>12}{}", others.concat())
     };
     let clock = |name: &str, share: f64, times: Times| {
+        let single = |ns: f64| {
+            if times.calls > 0 {
+                time(ns)
+            } else {
+                "–".to_owned()
+            }
+        };
         let values = [
             format!("{} %", percent(share)),
             time(times.self_ns),
             time(times.total_ns),
-            time(times.mean_ns),
-            time(times.p50_ns),
-            time(times.p95_ns),
-            time(times.max_ns),
+            single(times.mean_ns),
+            single(times.p50_ns),
+            single(times.p95_ns),
+            single(times.max_ns),
         ];
         Text::raw(line_of(name, &values.each_ref().map(String::as_str)))
     };

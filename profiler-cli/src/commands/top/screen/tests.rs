@@ -16,10 +16,17 @@ mod ranks;
 
 const SECOND: u64 = 1_000_000_000;
 
-fn times(self_ns: f64) -> Times {
+/// The times of calls that all took as long.
+fn times(self_ns: f64, calls: u64) -> Times {
+    let each = self_ns / calls.max(1) as f64;
     Times {
+        calls,
         self_ns,
         total_ns: self_ns,
+        mean_ns: each,
+        p50_ns: each,
+        p95_ns: each,
+        max_ns: each,
         ..Times::default()
     }
 }
@@ -28,8 +35,8 @@ fn row(name: &str, calls: u64, cpu_ns: f64, cuda_ns: Option<f64>) -> profiler_re
     let mut row = profiler_report::Row {
         name: name.to_owned(),
         calls,
-        cpu: Some(times(cpu_ns)),
-        cuda: cuda_ns.map(times),
+        cpu: Some(times(cpu_ns, calls)),
+        cuda: cuda_ns.map(|ns| times(ns, calls)),
         ..profiler_report::Row::default()
     };
     row.launch_bound = cuda_ns.map(|_| 0.0);
@@ -75,6 +82,8 @@ fn summary(wall_ns: f64, factor: u64) -> Box<Summary> {
         ),
     ];
     summary.rows[1].open = 1;
+    // All of it was reported by the program, so single calls are not known.
+    summary.rows[2].cuda = Some(times(work(1e6), 0));
     Box::new(summary)
 }
 
@@ -156,8 +165,8 @@ fn training() -> Feed {
         summary.environment.devices = vec!["H100".to_owned()];
         summary.rows[0].name = "train::train_step".to_owned();
         summary.rows[1].launch_bound = Some(1.0);
-        summary.rows[2].cuda = Some(times(2e8 * second as f64));
-        summary.rows[1].cuda = Some(times(1e8 * (second.saturating_sub(10)) as f64));
+        summary.rows[2].cuda = Some(times(2e8 * second as f64, 123_456 * second));
+        summary.rows[1].cuda = Some(times(1e8 * (second.saturating_sub(10)) as f64, 40 * second));
         let mut gpu = SampledGpu::default();
         gpu.ordinal = Some(0);
         gpu.utilization_last_percent = Some((10 * second % 101) as f64);
