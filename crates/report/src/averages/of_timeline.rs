@@ -10,6 +10,7 @@ use super::unlinked;
 use crate::call_tree::callers;
 use crate::covered::{covered, streams};
 use crate::group_by::GroupBy;
+use crate::idle;
 use crate::kernels::{AllKernels, of_timeline};
 use crate::row::{MemoryStats, OwnMemory};
 use crate::share::{share_cpu, share_cuda};
@@ -148,7 +149,8 @@ pub fn gather(timeline: &Timeline, by: GroupBy, measured: &Measured) -> KeyAvera
         rows[row].gpu_ranges.get_or_insert_default().add(ns);
     }
     let edges = edges.finish(|name| text(timeline, name));
-    let kernels = of_timeline(timeline, &callers, &texts, &measured.kernel_notes);
+    let devices = idle::devices(timeline, &callers);
+    let kernels = of_timeline(timeline, &callers, &devices, &texts, &measured.kernel_notes);
     let kernels = kernels.map(|kernels| AllKernels {
         kernels,
         rows: rows.len(),
@@ -157,7 +159,7 @@ pub fn gather(timeline: &Timeline, by: GroupBy, measured: &Measured) -> KeyAvera
         kernels.judge(&mut rows);
     }
     if by == GroupBy::new() {
-        timeline.gpu_idle().fill(&mut rows);
+        devices.sums(timeline, &callers).fill(&mut rows);
     }
     let self_cpu = share_cpu(&mut rows, |index, _| busy[index]);
     let self_cuda = share_cuda(&mut rows);
