@@ -123,8 +123,9 @@ const PAIRS: &str = r#"{"profiler": {"name": "profiler-runtime"}, "traceEvents":
 ]}"#;
 
 const EXPLAINED_PAIRS: &str = "\
-GPU 0: The GPU waits for the host: the GPU was busy for 10 % of the window, host-paced for 30 %, and idle for 60 %. It was \
-host-paced longest in `read`. Kernels were not recorded: without them it is not known how much of its host-paced time it was idle.
+GPU 0: Most of the window is start-up: the first work began after 600 µs, 60 % of the window. The host paces the GPU: the GPU was \
+busy for 25 % of the time between its first work and its last, host-paced for 75 %, and idle for 0 %. It was host-paced longest in \
+`read`. Kernels were not recorded: without them it is not known how much of its host-paced time it was idle.
 
 The window    Time  Share
 ─────────────────────────

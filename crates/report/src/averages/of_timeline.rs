@@ -10,7 +10,7 @@ use super::unlinked;
 use crate::call_tree::callers;
 use crate::covered::{covered, streams};
 use crate::group_by::GroupBy;
-use crate::idle::GpuIdle;
+use crate::idle;
 use crate::kernels::{AllKernels, of_timeline};
 use crate::row::{MemoryStats, OwnMemory};
 use crate::share::{share_cpu, share_cuda};
@@ -86,31 +86,10 @@ impl Timeline {
     pub fn key_averages_by(&self, by: GroupBy) -> KeyAverages {
         gather(self, by, &Measured::default())
     }
-
-    /// Returns the key averages, by the idle times of this time line.
-    #[cfg(feature = "export")]
-    pub(crate) fn key_averages_with(&self, idle: &GpuIdle) -> KeyAverages {
-        gather_with(self, GroupBy::new(), &Measured::default(), idle)
-    }
 }
 
 /// Averages a time line.
 pub fn gather(timeline: &Timeline, by: GroupBy, measured: &Measured) -> KeyAverages {
-    let idle = if by == GroupBy::new() {
-        timeline.gpu_idle()
-    } else {
-        GpuIdle::default()
-    };
-    gather_with(timeline, by, measured, &idle)
-}
-
-/// Averages a time line whose idle times are known.
-fn gather_with(
-    timeline: &Timeline,
-    by: GroupBy,
-    measured: &Measured,
-    idle: &GpuIdle,
-) -> KeyAverages {
     let slices = &timeline.slices;
     let callers = callers(timeline);
     let polled = polled(timeline, &callers);
@@ -170,7 +149,8 @@ fn gather_with(
         rows[row].gpu_ranges.get_or_insert_default().add(ns);
     }
     let edges = edges.finish(|name| text(timeline, name));
-    let kernels = of_timeline(timeline, &callers, &texts, &measured.kernel_notes);
+    let devices = idle::devices(timeline, &callers);
+    let kernels = of_timeline(timeline, &callers, &devices, &texts, &measured.kernel_notes);
     let kernels = kernels.map(|kernels| AllKernels {
         kernels,
         rows: rows.len(),
@@ -179,7 +159,7 @@ fn gather_with(
         kernels.judge(&mut rows);
     }
     if by == GroupBy::new() {
-        idle.fill(&mut rows);
+        devices.sums(timeline, &callers).fill(&mut rows);
     }
     let self_cpu = share_cpu(&mut rows, |index, _| busy[index]);
     let self_cuda = share_cuda(&mut rows);

@@ -3,7 +3,7 @@
 //! - `gaps` are the times in which nothing was recorded.
 //! - `segments` cuts the window of a device into times in one state each. All sums are sums of these.
 //! - `threads` knows the innermost scope of each thread at each time.
-//! - `account` adds the segments up, by state and by function; `verdict` says what limits a device, `sentences` and `table`
+//! - `account` adds the segments up by state, and `charged` by function; `verdict` says what limits a device, `sentences` and `table`
 //!   write that.
 //! - `why` and `works` tell what was so while a device waited or worked.
 //! - `shown` chooses the functions that are shown apart, `strip` cuts the window into equal columns, and `strip_text`
@@ -13,6 +13,7 @@
 //! - `pairs` is what event pairs say where there are no kernels, and `pairs_text` writes that.
 
 mod account;
+mod charged;
 mod gaps;
 mod pairs;
 mod pairs_text;
@@ -49,7 +50,7 @@ pub use strip::{IdleStrip, StripColumn, StripPart};
 pub use why::{Drained, Meanwhile, WaitsOfNamed};
 pub use works::LongestWork;
 
-pub(crate) use account::{device_key, segments_of};
+pub(crate) use account::{Devices, device_key, devices};
 pub(crate) use gaps::Gaps;
 #[cfg(feature = "export")]
 pub(crate) use pairs_text::States;

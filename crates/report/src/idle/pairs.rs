@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::account::{Charged, account, device_key};
+use super::account::{device_key, sums};
+use super::charged::Charged;
 use super::gaps::Gaps;
 use super::segments::{Work, segments, union};
 use super::threads::Threads;
 use super::{DeviceIdle, IdleCharge};
 use crate::call_tree;
-use crate::timeline::{Launch, SliceKind, Timeline, Track};
+use crate::timeline::{Launch, Slice, SliceKind, Timeline, Track};
 use crate::walk::NONE;
 
 /// What the devices of a window without kernels did, as far as the event pairs of its scopes tell: [`Timeline::gpu_pairs`].
@@ -18,6 +19,8 @@ use crate::walk::NONE;
 /// - *busy*: in a pair of a call that returned before its work ended, and in which no other pair was;
 /// - *host-paced*: in other pairs, since the device waited for launches there, or between the pairs inside;
 /// - *idle*: in no pair.
+///
+/// Times that the program reported (`Handle::report_device_time`) are no event pairs, and are left out.
 ///
 /// # Examples
 ///
@@ -55,6 +58,9 @@ pub struct DevicePairs {
     pub longest_paced: Option<String>,
     /// The GPU times that are left out, because it is not known when they began.
     pub unplaced: u64,
+    /// How long it was idle before the first pair, and after the last.
+    pub(super) before_first_ns: i64,
+    pub(super) after_last_ns: i64,
     /// The account of the times between pairs.
     pub(super) account: DeviceIdle,
 }
@@ -64,6 +70,11 @@ impl DevicePairs {
     #[must_use]
     pub fn window_ns(&self) -> i64 {
         self.busy_ns + self.host_paced_ns + self.idle_ns
+    }
+
+    /// Returns how long it is from the first pair to the end of the last.
+    pub(super) fn working_ns(&self) -> i64 {
+        self.window_ns() - self.before_first_ns - self.after_last_ns
     }
 
     /// Returns the functions that kept the device waiting between its first pair and its last, the longest inclusive time
@@ -91,6 +102,10 @@ pub(super) fn of_timeline(timeline: &Timeline) -> GpuPairs {
         return GpuPairs::default();
     }
     let callers = call_tree::callers(timeline);
+    let text = |slice: &Slice| {
+        let name = timeline.names.get(slice.name as usize);
+        name.map(|name| &*name.text)
+    };
     let mut has_inner = vec![false; slices.len()];
     let mut devices: BTreeMap<_, (&Track, Vec<Pair>, u64)> = BTreeMap::new();
     for (index, slice) in slices.iter().enumerate() {
@@ -99,6 +114,11 @@ pub(super) fn of_timeline(timeline: &Timeline) -> GpuPairs {
             continue;
         };
         let call = callers[index];
+        // A time that the program reported has another name than its call.
+        let of = slices.get(call as usize);
+        if of.is_some_and(|of| text(of) != text(slice)) {
+            continue;
+        }
         let around = |call: u32| callers.get(call as usize).copied().unwrap_or(NONE);
         let mut outer = around(call);
         while let Some(known @ false) = has_inner.get_mut(outer as usize) {
@@ -120,13 +140,13 @@ pub(super) fn of_timeline(timeline: &Timeline) -> GpuPairs {
     }
     let threads = Threads::of(timeline, &callers);
     let gaps = Gaps::default();
-    let charged = Charged::of(timeline, callers);
+    let charged = Charged::of(timeline, &callers);
     let devices = devices.into_values().map(|(track, mut pairs, unplaced)| {
         pairs.retain(|pair| pair.start < pair.end);
         let all = || pairs.iter();
-        let begin = all().map(|pair| pair.start).min().unwrap_or(0).min(0);
+        let first = all().map(|pair| pair.start).min().unwrap_or(0);
         let end = all().map(|pair| pair.end).max().unwrap_or(0);
-        let window = (begin, end.max(timeline.duration_ns));
+        let window = (first.min(0), end.max(timeline.duration_ns));
         // The work of a call that returned earlier than its pair ended kept the device busy, unless other pairs were inside.
         let is_busy = |pair: &&Pair| {
             let call = slices.get(pair.call as usize);
@@ -136,16 +156,9 @@ pub(super) fn of_timeline(timeline: &Timeline) -> GpuPairs {
         let span = |pair: &Pair| (0, pair.start, pair.end);
         let busy_ns = union(all().filter(is_busy).map(span).collect());
         let in_pairs = union(all().map(span).collect());
-        let mut paced: HashMap<&str, i64> = HashMap::new();
-        for pair in all().filter(|pair| !is_busy(pair)) {
-            let slice = &slices[pair.slice];
-            let name = timeline.names.get(slice.name as usize);
-            let name = name.map_or("(unknown)", |name| &*name.text);
-            let ns = paced.entry(name).or_default();
-            *ns = ns.saturating_add(slice.self_ns.max(0));
-        }
-        let paced = paced.into_iter();
-        let longest = paced.max_by_key(|(name, ns)| (*ns, std::cmp::Reverse(*name)));
+        let paced = all().filter(|pair| !is_busy(pair));
+        let paced = paced.map(|pair| &slices[pair.slice]);
+        let paced = paced.map(|slice| (text(slice).unwrap_or("(unknown)"), slice.self_ns));
         // An event is recorded as its call begins.
         let launches: Vec<Option<Launch>> = all()
             .map(|pair| {
@@ -172,14 +185,26 @@ pub(super) fn of_timeline(timeline: &Timeline) -> GpuPairs {
             busy_ns,
             host_paced_ns: in_pairs.saturating_sub(busy_ns),
             idle_ns: window.1.saturating_sub(window.0).saturating_sub(in_pairs),
-            longest_paced: longest
-                .filter(|(_, ns)| *ns > 0)
-                .map(|(name, _)| name.to_owned()),
+            longest_paced: longest(paced),
             unplaced,
-            account: account(cut.segments, &charged),
+            before_first_ns: first.saturating_sub(window.0),
+            after_last_ns: window.1.saturating_sub(end),
+            account: sums(&cut.segments, &charged),
         }
     });
     GpuPairs {
         devices: devices.collect(),
     }
+}
+
+/// Returns the name with the longest sum of times; `None` if it has none.
+fn longest<'n>(times: impl Iterator<Item = (&'n str, i64)>) -> Option<String> {
+    let mut sums: HashMap<&str, i64> = HashMap::new();
+    for (name, ns) in times {
+        let sum = sums.entry(name).or_default();
+        *sum = sum.saturating_add(ns.max(0));
+    }
+    let sums = sums.into_iter().filter(|(_, ns)| *ns > 0);
+    let longest = sums.max_by_key(|(name, ns)| (*ns, std::cmp::Reverse(*name)));
+    longest.map(|(name, _)| name.to_owned())
 }

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use super::sentences::{after_last, start_up};
 use super::table::{charge_json, device_title};
-use super::verdict::{BUSY, MOSTLY_BUSY};
+use super::verdict::{BUSY, MOSTLY_BUSY, exceeds_half};
 use super::{DevicePairs, GpuPairs};
 use crate::options::TableOptions;
 use crate::sentence::{Sentence, percent};
@@ -71,13 +72,26 @@ impl DevicePairs {
     }
 
     pub(crate) fn sentences(&self) -> Vec<Sentence> {
-        let window = self.window_ns().max(1) as f64;
-        let states = States {
-            busy: self.busy_ns as f64 / window,
-            host_paced: self.host_paced_ns as f64 / window,
-            idle: self.idle_ns as f64 / window,
-        };
-        let mut sentences = vec![states.sentence("window").text(".")];
+        let (window_ns, working_ns) = (self.window_ns(), self.working_ns());
+        let share = |ns: i64| ns as f64 / working_ns.max(1) as f64;
+        let mut sentences = Vec::new();
+        if working_ns <= 0 {
+            let unknown = Sentence::new().strong("What limits the GPU is not known");
+            sentences.push(unknown.text(": when its work began was not recorded."));
+        } else {
+            if exceeds_half(self.before_first_ns, window_ns) {
+                sentences.push(start_up(self.before_first_ns, window_ns));
+            } else if exceeds_half(self.after_last_ns, window_ns) {
+                sentences.push(after_last(self.after_last_ns, window_ns));
+            }
+            let states = States {
+                busy: share(self.busy_ns),
+                host_paced: share(self.host_paced_ns),
+                idle: share(working_ns - self.busy_ns - self.host_paced_ns),
+            };
+            let between = "time between its first work and its last";
+            sentences.push(states.sentence(between).text("."));
+        }
         if let Some(charge) = self.account.named() {
             let share = self.account.share_of_waiting(charge.inclusive_ns);
             sentences.push(charge.push_name(Sentence::new()).text(&format!(

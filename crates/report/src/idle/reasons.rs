@@ -1,12 +1,9 @@
 //! Why a device was idle, as slices of a trace.
 
+use super::segments::LATE_NS;
 use super::table::device_title;
 use super::{DeviceIdle, DeviceSegment, DeviceState, StripPart};
 use crate::timeline::Timeline;
-
-/// A launch call is a slice of its own, and so is work that was launched and had not begun, from this length on: a launch takes
-/// that long.
-const LATE_NS: i64 = 10_000;
 
 /// The category of these slices.
 pub(crate) const CATEGORY: &str = "gpu_idle";

@@ -6,6 +6,9 @@ use super::threads::Threads;
 use super::{DeviceSegment, DeviceState};
 use crate::timeline::Launch;
 
+/// From this length on, a launch alone does not explain that launched work has not begun, or that a call lasts.
+pub(super) const LATE_NS: i64 = 10_000;
+
 /// A kernel, a copy or a fill, and the call that launched it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work<'l> {

@@ -38,18 +38,8 @@ impl DeviceIdle {
                     ": work is missing for {} of the window.",
                     of_window(self.not_recorded_ns)
                 )),
-            Limit::StartUp => sentence.strong("Most of the window is start-up").text(&format!(
-                ": the first work began after {}, {} of the window.",
-                time(self.before_first_ns as f64),
-                of_window(self.before_first_ns)
-            )),
-            Limit::AfterLast => sentence.strong("Most of the window came after the last work").text(
-                &format!(
-                    " of the GPU: {}, {} of it.",
-                    time(self.after_last_ns as f64),
-                    of_window(self.after_last_ns)
-                ),
-            ),
+            Limit::StartUp => start_up(self.before_first_ns, self.window_ns()),
+            Limit::AfterLast => after_last(self.after_last_ns, self.window_ns()),
             Limit::Device | Limit::MostlyDevice => {
                 let is_copying = self.copy_ns > self.busy_ns / 2;
                 let copies = percent(self.copy_ns as f64 / self.busy_ns.max(1) as f64);
@@ -260,24 +250,53 @@ impl DeviceIdle {
 impl GpuIdle {
     /// Says which process the others wait for in collectives, if one is in them for much less time than another one.
     pub(crate) fn ranks(&self) -> Option<Sentence> {
-        let of_ranks = self.devices.iter().filter(|device| device.rank.is_some());
-        let least = of_ranks
-            .clone()
-            .min_by_key(|device| device.collectives_ns)?;
-        let most = of_ranks.max_by_key(|device| device.collectives_ns)?;
-        let more = most.collectives_ns.saturating_sub(least.collectives_ns);
-        let share = more as f64 / most.working_ns().max(1) as f64;
-        (share >= IMBALANCE).then(|| {
+        let share =
+            |device: &DeviceIdle| device.collectives_ns as f64 / device.working_ns().max(1) as f64;
+        // Of other devices, it is not known how long they were in collectives.
+        let is_known = |device: &&DeviceIdle| {
+            let not_recorded = device.not_recorded_ns as f64;
+            device.rank.is_some()
+                && device.collectives_ns > 0
+                && not_recorded < IMBALANCE * device.window_ns() as f64
+        };
+        let known = self.devices.iter().filter(is_known);
+        let mut known: Vec<&DeviceIdle> = known.collect();
+        known.sort_by(|one, other| share(one).total_cmp(&share(other)));
+        let [least, .., most] = known[..] else {
+            return None;
+        };
+        (share(most) - share(least) >= IMBALANCE).then(|| {
             let sentence = Sentence::new().strong(&least.title()).strong(" comes last");
             sentence.text(&format!(
-                ": it was in collectives for {}, and {} for {}, {} of its time from the first work to the last more.",
+                ": it was in collectives for {}, {} of its time from the first work to the last, and {} for {}, {} of its time.",
                 time(least.collectives_ns as f64),
+                percent(share(least)),
                 most.title(),
                 time(most.collectives_ns as f64),
-                percent(share)
+                percent(share(most))
             ))
         })
     }
+}
+
+/// Says that most of a window came before the first work.
+pub(super) fn start_up(before_ns: i64, window_ns: i64) -> Sentence {
+    let sentence = Sentence::new().strong("Most of the window is start-up");
+    sentence.text(&format!(
+        ": the first work began after {}, {} of the window.",
+        time(before_ns as f64),
+        percent(before_ns as f64 / window_ns.max(1) as f64)
+    ))
+}
+
+/// Says that most of a window came after the last work.
+pub(super) fn after_last(after_ns: i64, window_ns: i64) -> Sentence {
+    let sentence = Sentence::new().strong("Most of the window came after the last work");
+    sentence.text(&format!(
+        " of the GPU: {}, {} of it.",
+        time(after_ns as f64),
+        percent(after_ns as f64 / window_ns.max(1) as f64)
+    ))
 }
 
 fn push_function(sentence: Sentence, name: &str, location: &str) -> Sentence {

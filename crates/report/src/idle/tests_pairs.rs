@@ -1,7 +1,7 @@
 //! The three states of a device without kernels.
 
 use super::tests::Drawn;
-use crate::timeline::{Slice, SliceKind};
+use crate::timeline::{Slice, SliceKind, TrackKind};
 
 impl Drawn {
     /// Adds a call with its event pair, in microseconds.
@@ -48,7 +48,8 @@ fn a_pair_shows_a_busy_device_if_its_call_returned_earlier_and_no_pair_is_inside
     assert_eq!(device.window_ns(), 1_000_000);
     assert_eq!(
         device.verdict(),
-        "The host paces the GPU: the GPU was busy for 15 % of the window, host-paced for 52 %, and idle for 33 %. \
+        "The host paces the GPU: the GPU was busy for 18 % of the time between its first work and its last, host-paced for 61 %, \
+         and idle for 21 %. \
          `load` kept it waiting for 100 % of the idle time between its first work and its last. It was host-paced longest in \
          `step`. Kernels were not recorded: without them it is not known how much of its host-paced time it was idle."
     );
@@ -72,7 +73,7 @@ fn streams_of_a_device_are_one_and_devices_are_apart() {
     assert!(
         pairs.devices[1]
             .verdict()
-            .starts_with("The GPU limits the program: the GPU was busy for 95 %")
+            .starts_with("The GPU limits the program: the GPU was busy for 100 %")
     );
 }
 
@@ -85,4 +86,74 @@ fn where_kernels_were_recorded_pairs_say_nothing() {
     drawn.work(stream, (5, 50), Some(launch));
     assert!(drawn.0.gpu_pairs().devices.is_empty());
     assert_eq!(drawn.0.gpu_idle().devices.len(), 1);
+}
+
+/// A pair in which the device worked, and what the program reported of its time.
+fn with_reported(reported: (i64, i64)) -> Drawn {
+    let mut drawn = Drawn::new(1000);
+    let (main, stream) = (drawn.thread(1), drawn.stream(0, 7));
+    let forward = drawn.pair(main, stream, "forward", (0, 100), (0, 1000), None);
+    let call = drawn.scope(main, "launch", (10, 90), Some(forward));
+    let track = drawn.track(TrackKind::GpuStream, 1_000_000, None);
+    let name = drawn.name("kernel");
+    drawn.0.slices.push(Slice {
+        track,
+        name,
+        kind: SliceKind::GpuScope,
+        start_ns: reported.0 * 1000,
+        duration_ns: (reported.1 - reported.0) * 1000,
+        self_ns: (reported.1 - reported.0) * 1000,
+        parent: Some(call),
+        ..Slice::default()
+    });
+    drawn
+}
+
+#[test]
+fn times_that_the_program_reported_are_no_pairs() {
+    let mut drawn = with_reported((50, 300));
+    let pairs = drawn.0.gpu_pairs();
+    let times = pairs
+        .devices
+        .iter()
+        .map(|device| (device.device, device.busy_ns, device.host_paced_ns));
+    assert_eq!(times.collect::<Vec<_>>(), [(Some(0), 1_000_000, 0)]);
+    // By themselves, they tell nothing of a device.
+    drawn.0.slices.remove(1);
+    drawn
+        .0
+        .slices
+        .retain(|slice| slice.parent.is_none() || slice.is_on_gpu());
+    drawn.0.slices[1].parent = Some(0);
+    assert!(drawn.0.gpu_pairs().devices.is_empty());
+}
+
+#[test]
+fn shares_are_of_the_time_from_the_first_pair_to_the_last() {
+    let mut drawn = Drawn::new(1000);
+    let (main, stream) = (drawn.thread(1), drawn.stream(0, 7));
+    drawn.pair(main, stream, "a", (600, 610), (600, 690), None);
+    drawn.pair(main, stream, "b", (690, 695), (700, 800), None);
+    let device = &drawn.0.gpu_pairs().devices[0];
+    assert_eq!((device.busy_ns, device.idle_ns), (190_000, 810_000));
+    let verdict = device.verdict();
+    for part in [
+        "Most of the window is start-up: the first work began after 600 µs, 60 % of the window.",
+        "busy for 95 % of the time between its first work and its last",
+    ] {
+        assert!(verdict.contains(part), "{verdict}");
+    }
+}
+
+#[test]
+fn where_no_pair_is_placed_no_share_is_said() {
+    let mut drawn = Drawn::new(100);
+    let (main, stream) = (drawn.thread(1), drawn.stream(0, 7));
+    drawn.pair(main, stream, "a", (0, 2), (0, 0), None);
+    let verdict = drawn.0.gpu_pairs().devices[0].verdict();
+    assert!(
+        verdict
+            .starts_with("What limits the GPU is not known: when its work began was not recorded."),
+        "{verdict}"
+    );
 }

@@ -1,6 +1,6 @@
 //! The sentences, at their thresholds.
 
-use super::{DeviceIdle, IdleCharge};
+use super::{DeviceIdle, GpuIdle, IdleCharge};
 
 fn charge(name: &str, idle_ns: i64, inclusive_ns: i64) -> IdleCharge {
     IdleCharge {
@@ -162,4 +162,38 @@ fn of_a_function_that_mostly_calls_others_the_longest_of_all_is_named_too() {
     assert!(verdict.ends_with(longest), "{verdict}");
     let itself = [charge("epoch", 40_000, 70_000), charge("x", 30_000, 30_000)];
     assert!(!device(20_000, &itself).verdict().contains("by themselves"));
+}
+
+/// A device of a rank that was in collectives for so long of this time.
+fn of_rank(rank: u64, collectives_ns: i64, busy_ns: i64) -> DeviceIdle {
+    DeviceIdle {
+        rank: Some(rank),
+        collectives_ns,
+        busy_ns,
+        ..DeviceIdle::default()
+    }
+}
+
+#[test]
+fn the_rank_with_the_least_share_of_collectives_comes_last() {
+    let said = |devices: &[DeviceIdle]| {
+        let devices = devices.to_vec();
+        GpuIdle { devices }.ranks().map(|said| said.to_string())
+    };
+    let (first, second) = (of_rank(0, 30_000, 100_000), of_rank(1, 10_000, 100_000));
+    assert_eq!(
+        said(&[first.clone(), second.clone()]).as_deref(),
+        Some(
+            "GPU of rank 1 comes last: it was in collectives for 10.0 µs, 10 % of its time from the first work to the last, and \
+             GPU of rank 0 for 30.0 µs, 30 % of its time."
+        )
+    );
+    // One in no collective does not take part, and of one that was not recorded nothing is known.
+    let alone = of_rank(2, 0, 100_000);
+    let mut unknown = of_rank(3, 1_000, 50_000);
+    unknown.not_recorded_ns = 50_000;
+    assert_eq!(said(&[first.clone(), alone, unknown]), None);
+    // A device that was recorded for less time has as large a share.
+    assert_eq!(said(&[first.clone(), of_rank(1, 3_000, 10_000)]), None);
+    assert_eq!(said(&[first]), None);
 }

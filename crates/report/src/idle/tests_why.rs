@@ -77,6 +77,8 @@ fn only_functions_of_cuda_that_wait_drain() {
         "cuLaunchKernel",
         "synchronize",
         "cudaGraphLaunch",
+        "cudaFreeAsync",
+        "cuMemFreeAsync",
     ] {
         let (mut drawn, main) = drawn();
         drawn.scope(main, name, (5, 28), None);
@@ -91,6 +93,19 @@ fn only_functions_of_cuda_that_wait_drain() {
         let (mut drawn, main) = drawn();
         drawn.scope(main, name, (5, 28), None);
         assert_eq!(drained(&drawn), of(name, None), "{name}");
+    }
+}
+
+#[test]
+fn an_asynchronous_copy_drains_only_if_it_lasted_as_one_that_waits() {
+    for (begin, expected) in [
+        (10, of("cudaMemcpyAsync", None)),
+        // As fast as a launch: the device ran out by chance.
+        (11, Vec::new()),
+    ] {
+        let (mut drawn, main) = drawn();
+        drawn.scope(main, "cudaMemcpyAsync", (begin, 28), None);
+        assert_eq!(drained(&drawn), expected);
     }
 }
 

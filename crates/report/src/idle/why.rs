@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::account::{Charged, is_charged};
-use super::segments::{Piece, union};
+use super::account::is_charged;
+use super::charged::Charged;
+use super::segments::{LATE_NS, Piece, union};
 use super::threads::Threads;
 use super::verdict::is_step;
 use super::{DeviceIdle, DeviceState};
@@ -11,6 +12,8 @@ use crate::timeline::{SliceKind, Timeline};
 use crate::walk::NONE;
 
 /// A call in which threads waited for a device as it ran out of work.
+///
+/// An asynchronous copy counts if its call had lasted for 10 µs by then, as it does where the memory is pageable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Drained {
@@ -59,14 +62,28 @@ const MEANWHILE: (f64, usize) = (0.1, 3);
 /// So many times of threads are looked at. It bounds what a window of many threads costs.
 const MAX_LOOKUPS: usize = 1 << 22;
 
-/// Returns `true` for a function of CUDA or HIP that returns when work has finished.
-fn waits(name: &str) -> bool {
+/// How a function of CUDA or HIP waits for a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    /// It returns when work has finished.
+    Always,
+    /// It does where memory is pageable, and else returns as fast as a launch.
+    IfPageable,
+}
+
+fn waiting(name: &str) -> Option<Waiting> {
     let rest = name.strip_prefix("cuda").or(name.strip_prefix("hip"));
-    let rest = rest.or(name.strip_prefix("cu")).unwrap_or_default();
-    rest.starts_with(|first: char| first.is_ascii_uppercase())
-        && ["Synchronize", "Memcpy", "Free"]
-            .iter()
-            .any(|part| rest.contains(part))
+    let rest = rest.or(name.strip_prefix("cu"))?;
+    let has = |part: &str| rest.contains(part);
+    let is_of_it = rest.starts_with(|first: char| first.is_ascii_uppercase());
+    match has("Async") {
+        _ if !is_of_it => None,
+        true => has("Memcpy").then_some(Waiting::IfPageable),
+        false => ["Synchronize", "Memcpy", "Free"]
+            .into_iter()
+            .any(has)
+            .then_some(Waiting::Always),
+    }
 }
 
 /// A call in which a thread waits for a device.
@@ -75,6 +92,7 @@ struct WaitCall {
     start: i64,
     end: i64,
     name: u32,
+    waiting: Waiting,
     /// The innermost measured call around it, or [`NONE`].
     around: u32,
 }
@@ -87,19 +105,16 @@ pub(super) struct WaitCalls<'t> {
 
 impl<'t> WaitCalls<'t> {
     pub(super) fn of(timeline: &'t Timeline, charged: &Charged<'_>, threads: &Threads) -> Self {
-        let is_wait: Vec<bool> = timeline
-            .names
-            .iter()
-            .map(|name| waits(&name.text))
-            .collect();
-        let is_wait = |name: u32| is_wait.get(name as usize) == Some(&true);
+        let names = timeline.names.iter();
+        let known: Vec<Option<Waiting>> = names.map(|name| waiting(&name.text)).collect();
+        let waiting = |name: u32| known.get(name as usize).copied().flatten();
         // In files of PyTorch, calls of CUDA are calls that tables count.
         let measured = |call: u32| {
             let mut calls = std::iter::successors(Some(call), |call| {
                 Some(charged.caller(*call)).filter(|call| *call != NONE)
             });
             let name = |call: &u32| timeline.slices.get(*call as usize).map(|slice| slice.name);
-            let outside = calls.find(|call| !name(call).is_some_and(is_wait));
+            let outside = calls.find(|call| name(call).is_none_or(|name| waiting(name).is_none()));
             outside.unwrap_or(NONE)
         };
         let mut of_thread: HashMap<usize, Vec<WaitCall>> = HashMap::new();
@@ -109,20 +124,25 @@ impl<'t> WaitCalls<'t> {
             }
         };
         for (index, slice) in (0..).zip(&timeline.slices) {
-            if slice.kind == SliceKind::Call && is_wait(slice.name) {
+            if slice.kind == SliceKind::Call
+                && let Some(waiting) = waiting(slice.name)
+            {
                 add(
                     slice.track,
                     WaitCall {
                         start: slice.start_ns,
                         end: slice.start_ns.saturating_add(slice.duration_ns.max(0)),
                         name: slice.name,
+                        waiting,
                         around: measured(charged.caller(index)),
                     },
                 );
             }
         }
         for launch in &timeline.launches {
-            if launch.slice.is_none() && is_wait(launch.name) {
+            if launch.slice.is_none()
+                && let Some(waiting) = waiting(launch.name)
+            {
                 let parent = launch.parent.unwrap_or(NONE);
                 let is_poll = timeline
                     .slices
@@ -134,6 +154,7 @@ impl<'t> WaitCalls<'t> {
                         start: launch.start_ns,
                         end: launch.start_ns.saturating_add(launch.duration_ns.max(0)),
                         name: launch.name,
+                        waiting,
                         around: measured(if is_poll {
                             charged.caller(parent)
                         } else {
@@ -158,8 +179,13 @@ impl<'t> WaitCalls<'t> {
         let before = calls.partition_point(|call| call.start < piece.start);
         // The call of the driver in one of the runtime may have ended.
         let mut last = calls[..before].iter().rev().take(3);
+        let has_waited = |call: &WaitCall| match call.waiting {
+            Waiting::Always => true,
+            Waiting::IfPageable => piece.start.saturating_sub(call.start) >= LATE_NS,
+        };
         // A copy whose own work ends the piece did not wait for what ran before it.
-        last.find(|call| call.end >= piece.start && call.start != piece.called)
+        let is_it = |call: &WaitCall| call.end >= piece.start && call.start != piece.called;
+        last.find(|call| is_it(call) && has_waited(call))
     }
 
     /// Adds up the pieces at whose beginnings the thread was in a waiting call, by this call and the function around it.
@@ -212,20 +238,10 @@ pub(super) fn of_named(
         Some(name) => charged.number(name)?,
         None => NONE,
     };
-    let mut known: HashMap<u32, bool> = HashMap::new();
-    let mut belongs = |call: Option<u32>| match call {
+    let inside = charged.calls_of(text, subject.is_inclusive);
+    let belongs = |call: Option<u32>| match call {
         None => text == NONE,
-        Some(_) if text == NONE => false,
-        Some(call) => *known.entry(call).or_insert_with(|| {
-            let mut calls = std::iter::successors(Some(call), |call| {
-                Some(charged.caller(*call)).filter(|call| *call != NONE)
-            });
-            let most = if subject.is_inclusive { usize::MAX } else { 1 };
-            calls
-                .by_ref()
-                .take(most)
-                .any(|call| charged.text_of(call) == text)
-        }),
+        Some(call) => text != NONE && inside.get(call as usize) == Some(&true),
     };
     let mut found = WaitsOfNamed {
         of: pieces.len() as u64,

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::account::{Charged, DeviceKey, device_key};
-use super::segments::union;
+use super::account::{DeviceKey, device_key};
+use super::charged::Charged;
+use super::segments::{LATE_NS, union};
 use super::{DeviceSegment, DeviceState};
 use crate::timeline::Timeline;
 
@@ -20,9 +21,6 @@ pub struct LongestWork {
     /// How long it ran, in nanoseconds, all runs added up.
     pub ns: i64,
 }
-
-/// From this length on, launched work waited.
-const WAITED_NS: i64 = 10_000;
 
 /// What is known of the work of a device beside its states.
 #[derive(Default)]
@@ -101,7 +99,7 @@ impl Works {
             let mut until = i64::MIN;
             for (start, end, launched) in works {
                 let from = launched.max(until);
-                if start.saturating_sub(from) >= WAITED_NS {
+                if start.saturating_sub(from) >= LATE_NS {
                     waits.push((from, start));
                 }
                 until = until.max(end);

@@ -58,7 +58,7 @@ struct ScopeTally<'n> {
 pub(crate) fn gather(
     mut items: Vec<Item<'_>>,
     has_launches: bool,
-    devices: &[Vec<DeviceSegment>],
+    devices: &[&[DeviceSegment]],
     scope: impl Fn(u32) -> (String, u64),
 ) -> Kernels {
     // Of work that begins at once, that of the first launch ended the idle time before.
@@ -74,7 +74,7 @@ pub(crate) fn gather(
         let is_first = before != Some((item.device, start)) && start < end;
         if is_first && item.scope != NONE {
             let segments = devices.get(item.device as usize);
-            tally.add_idle(segments.map_or(&[], Vec::as_slice), item);
+            tally.add_idle(segments.copied().unwrap_or_default(), item);
         }
         if start < end {
             before = Some((item.device, start));
@@ -252,7 +252,7 @@ mod tests {
             segment(i64::MIN, 0, DeviceState::Host),
             segment(0, i64::MAX, DeviceState::Busy),
         ];
-        let devices = vec![device; 3];
+        let devices = [&*device; 3];
         let kernels = gather(items.collect(), true, &devices, |_| ("call".to_owned(), 1));
         let scope = &kernels.scopes[0];
         let most = i64::MAX as f64;

@@ -4,15 +4,17 @@ use std::collections::{HashMap, HashSet};
 
 use super::Kernels;
 use super::gather::{Item, gather};
-use crate::idle::{Gaps, device_key, segments_of};
+use crate::idle::{Devices, Gaps, device_key};
 use crate::timeline::{Slice, SliceKind, Timeline, not_recorded};
 use crate::walk::NONE;
 
 /// Returns the kernels of a time line; `None` if it has none, and it is not known why. `callers` are the calls that slices
-/// belong to, `texts` the number of the text of each name, `notes` what a reader must know of how they were recorded.
+/// belong to, `devices` what the devices did, `texts` the number of the text of each name, `notes` what a reader must know of how
+/// they were recorded.
 pub(crate) fn of_timeline(
     timeline: &Timeline,
     callers: &[u32],
+    devices: &Devices<'_>,
     texts: &[u32],
     notes: &[String],
 ) -> Option<Kernels> {
@@ -35,8 +37,8 @@ pub(crate) fn of_timeline(
         }
     }
     let (numbers, devices): (HashMap<_, u32>, Vec<_>) = (0..)
-        .zip(segments_of(timeline, callers))
-        .map(|(number, (key, device))| ((key, number), device.segments))
+        .zip(devices.segments())
+        .map(|(number, (key, segments))| ((key, number), segments))
         .unzip();
     let device_of = |track: u32| {
         let track = timeline.tracks.get(track as usize);

@@ -63,7 +63,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "8M9IWTukPbCHcraIw0nXxhSUuQDxwBZ25h9iqzLexNA=";
+const SCRIPT_HASH: &str = "tQId5G+8rFay170bZ/WVf3b+qZEYjDWhv1UsbpdkS+Q=";
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///
@@ -138,7 +138,7 @@ impl<'r> Page<'r> {
             return self.html(&GpuIdle::default(), &Kernels::default());
         };
         let idle = timeline.gpu_idle();
-        let averages = timeline.key_averages_with(&idle);
+        let averages = timeline.key_averages();
         let kernels = averages.kernels();
         if self.summary.is_some() {
             return self.html(&idle, &kernels);

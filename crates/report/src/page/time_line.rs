@@ -58,8 +58,8 @@ pub(super) fn json(timeline: &Timeline) -> String {
 /// Returns the times of each device that count as not recorded, as in the account of its window: the beginning of each, and its
 /// end, as differences.
 fn not_recorded(timeline: &Timeline) -> Vec<String> {
-    let devices = idle::segments_of(timeline, &call_tree::callers(timeline));
-    let devices = devices.into_values().filter_map(|device| {
+    let devices = idle::devices(timeline, &call_tree::callers(timeline));
+    let devices = devices.each().filter_map(|device| {
         let segments = device.segments.iter();
         let spans: Vec<i64> = segments
             .filter(|segment| segment.state == DeviceState::NotRecorded)

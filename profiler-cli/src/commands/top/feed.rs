@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use profiler_report::Summary;
+use profiler_report::{CallEdges, Summary};
 
 use super::file::Look;
 use super::line::{Line, Order, is_earlier, lines};
@@ -38,6 +38,8 @@ pub(super) enum Problem {
 pub(super) struct Shown {
     pub(super) summary: Box<Summary>,
     pub(super) lines: Vec<Line>,
+    /// Who called whom; `None` if that was not counted. It is made once, since the screen is drawn several times a second.
+    pub(super) callers: Option<CallEdges>,
     /// The value by which functions limit the program.
     pub(super) limit: Order,
     /// The span of the rates.
@@ -87,7 +89,9 @@ impl Feed {
                 } else {
                     Order::Cpu
                 };
+                let has_callers = summary.call_tree.is_some();
                 self.shown = Some(Shown {
+                    callers: has_callers.then(|| summary.callers()),
                     summary,
                     lines,
                     limit,

@@ -174,9 +174,11 @@ impl View {
         self.rows.press(Move::Home);
     }
 
-    /// Opens the selected line.
+    /// Opens the selected line. While the help hides it, only that is closed.
     fn open(&mut self) {
-        self.shows_help = false;
+        if std::mem::take(&mut self.shows_help) {
+            return;
+        }
         match self.place() {
             Place::Ranks => {
                 self.opened_rank = self.ranks.key().map(str::to_owned);
@@ -289,6 +291,16 @@ mod tests {
             (false, Place::Ranks, true),
         ];
         assert_eq!(places, expected);
+    }
+
+    #[test]
+    fn enter_closes_the_help_and_opens_nothing_behind_it() {
+        let mut view = view();
+        view.rows.settle(["forward"].into_iter(), 9);
+        press(&mut view, "?\n");
+        assert_eq!((view.shows_help, view.place()), (false, Place::Rows));
+        press(&mut view, "\n");
+        assert_eq!(view.place(), Place::Row);
     }
 
     #[test]

@@ -124,9 +124,11 @@ fn since(account: &SampledIdle, earlier: Option<&SampledIdle>) -> Option<Piece> 
     let of = |time_ns: fn(&SampledIdle) -> f64| time_ns(account) - earlier.map_or(0.0, time_ns);
     let wall_ns = of(SampledIdle::wall_ns);
     let share = |ns: f64| (ns / wall_ns).clamp(0.0, 1.0);
-    (wall_ns > 0.0).then(|| Piece {
-        busy: share(of(|account| account.busy_ns)),
-        host_paced: share(of(|account| account.host_paced_ns)),
+    (wall_ns > 0.0).then(|| {
+        let busy = share(of(|account| account.busy_ns));
+        // An account may move time from one state to another, so that the sum of two is longer than the span.
+        let host_paced = share(of(|account| account.host_paced_ns)).min(1.0 - busy);
+        Piece { busy, host_paced }
     })
 }
 
@@ -256,6 +258,11 @@ mod tests {
         ];
         assert_eq!(tracks(&strip), both);
         assert!(strip.device_limits());
+        // What was idle turned out not to be.
+        let third = of(&[(0, 7.0, 3.0, 1.0), (1, 1.0, 0.0, 0.0)]);
+        let mut moved = Strip::default();
+        moved.take(&third, Some(&second), &lines);
+        assert_eq!(tracks(&moved)[0].1, Some(piece(1.0, 0.0)));
         // Nothing has ended since: what it does is not known, and the columns stay.
         strip.take(&second, Some(&second), &lines);
         assert_eq!(tracks(&strip)[0], ("GPU 0".to_owned(), None, 1));

@@ -129,15 +129,21 @@ pub(super) fn head<'t>(job: &Job, lines: &[RankLine], view: &View) -> Vec<Text<'
     if slow > 0 {
         parts.push(format!("{slow} slow"));
     }
-    let busy = lines.iter().find_map(|line| line.busy);
-    parts.extend(busy.map(|(source, _)| {
-        let what = match source {
-            Source::Account => "busy: the account of the device",
-            Source::Load => "busy: the sensor's load",
-            Source::Ranges => "busy: GPU times that the device limits",
-        };
-        what.to_owned()
-    }));
+    // Each number on the screen is explained: that of one rank may come from elsewhere than that of another.
+    let sources = [
+        (Source::Account, "the account of the device"),
+        (Source::Load, "the sensor's load"),
+        (Source::Ranges, "GPU times that the device limits"),
+    ];
+    let is_used = |source| {
+        let mut known = lines.iter().filter_map(|line| line.busy);
+        known.any(|(of, _)| of == source)
+    };
+    let used = sources.iter().filter(|(source, _)| is_used(*source));
+    let used: Vec<&str> = used.map(|(_, what)| *what).collect();
+    if !used.is_empty() {
+        parts.push(format!("busy: {}", used.join(", or ")));
+    }
     let paused = if view.is_paused { "PAUSED " } else { "" };
     vec![
         Text::styled(printable(&folder.unwrap_or_default()), BOLD),

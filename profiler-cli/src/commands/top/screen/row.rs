@@ -216,13 +216,13 @@ fn groups(histogram: &Histogram, most: usize) -> Vec<Group> {
 /// Returns the functions that called it, the longest time first.
 fn callers_of<'t>(shown: &Shown, row: &Row, area: Rect) -> Vec<Text<'t>> {
     let mut lines = vec![Text::raw(""), Text::styled("callers", BOLD)];
-    if shown.summary.call_tree.is_none() {
+    let Some(callers) = &shown.callers else {
         let text = "not counted: run the program with PROFILER_CALLERS=1";
         lines.push(Text::styled(text, DIM));
         return lines;
-    }
-    let edges = shown.summary.callers().edges;
-    let edges: Vec<_> = edges
+    };
+    let edges: Vec<_> = callers
+        .edges
         .iter()
         .filter(|edge| edge.callee == row.name)
         .take(usize::from(area.height).saturating_sub(lines.len()))

@@ -66,7 +66,7 @@ fn numbers(track: &Track, height: usize, columns: usize) -> Vec<String> {
     };
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let (busy_text, paced_text) = (percent(busy), percent(host_paced));
-    let idle_text = percent(1.0 - busy - host_paced);
+    let idle_text = percent((1.0 - busy - host_paced).max(0.0));
     let busy = match track.source {
         Source::Load => busy_text,
         _ if height == 1 && columns < 60 => format!("busy {busy_text}"),

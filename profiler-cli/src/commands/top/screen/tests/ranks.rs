@@ -47,3 +47,24 @@ fn a_rank_is_a_line_and_the_slow_one_is_marked() {
     let screen = drawn(&ranks(), &mut view.of_ranks(None), (80, 24), 400);
     check("help-ranks-80", &screen);
 }
+
+#[test]
+fn each_source_of_a_number_is_named() {
+    let mut job = ranks();
+    let head = |job: &Job| {
+        let mut view = View::new(Order::Limit, String::new()).of_ranks(None);
+        drawn(job, &mut view, (120, 10), 400)[1].clone()
+    };
+    let ranges = "busy: GPU times that the device limits";
+    assert!(head(&job).ends_with(ranges), "{}", head(&job));
+    let mut gpu = SampledGpu::default();
+    gpu.utilization_last_percent = Some(40.0);
+    let mut with_sensor = summary(24e9, 2);
+    with_sensor.gpus = vec![gpu];
+    job.ranks[1].feed = fed_with([with_sensor]);
+    assert!(
+        head(&job).ends_with("busy: the sensor's load, or GPU times that the device limits"),
+        "{}",
+        head(&job)
+    );
+}
