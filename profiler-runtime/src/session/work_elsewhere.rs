@@ -11,7 +11,8 @@ const SHARE: f64 = 0.1;
 const MOST_NAMED: usize = 4;
 
 /// Names the threads without scopes in the window, if they launched more than [`SHARE`] of the device's time for no scope.
-/// The first `scope_threads` threads of the window ran scopes. `thread_of` returns the number of the thread of a launch, `label` how users know a thread, if that was noted.
+/// The first `scope_threads` threads of the window ran scopes. `thread_of` returns the number of the thread of a launch, `label`
+/// how users know a thread, if that was noted.
 pub(super) fn note(
     work: &WindowWork,
     scope_threads: usize,

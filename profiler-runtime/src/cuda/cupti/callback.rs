@@ -30,7 +30,7 @@ use crate::clock::now;
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::library;
 use crate::cuda::thread::state;
-use crate::local;
+use crate::local::{self, HandleId};
 
 /// The launches of some ten milliseconds at the highest rate of a program, with some of eight threads.
 const MAX_LAUNCHES: usize = 1 << 15;
@@ -142,12 +142,13 @@ fn begin(domain: Domain, number: u32, data: &CallbackData) {
         open.depth += 1;
         open
     } else {
-        // First: it is no time of the call.
+        // First: neither is a time of the call. The hook is the program's, and takes as long as it likes.
         launching_threads::note();
+        let named = call.is_work().then(|| named(call, data)).flatten();
         let start = now();
         // SAFETY: the parameters are those of this call, which has just begun.
         let effect = unsafe { call.effect(data.parameters) };
-        let asker = call.is_work().then(|| asker(call, data, start)).flatten();
+        let asker = call.is_work().then(|| asker(named, start)).flatten();
         OpenCall {
             launch: Launch {
                 name: call.name,
@@ -176,11 +177,15 @@ fn begin(domain: Domain, number: u32, data: &CallbackData) {
     CALL.set(Some(open));
 }
 
-/// Returns the scope that a call which launches work is made for, if it is not the innermost one of the thread.
-fn asker(call: Call, data: &CallbackData, start: u64) -> Option<Asker> {
-    // Always asked, so that what it counts are all launches.
+/// Returns the scope that the program's hook names for a call which launches work. It is always asked, so that what it counts are
+/// all launches.
+fn named(call: Call, data: &CallbackData) -> Option<HandleId> {
     // SAFETY: CUPTI's name of the kernel is null or a string that lives as long as the call.
-    let named = hook::ask(|| unsafe { LaunchCall::new(call.name, data.kernel) });
+    hook::ask(|| unsafe { LaunchCall::new(call.name, data.kernel) })
+}
+
+/// Returns the scope that a call which launches work is made for, if it is not the innermost one of the thread.
+fn asker(named: Option<HandleId>, start: u64) -> Option<Asker> {
     if let Some(entered) = local::entered() {
         return Some(Asker {
             shared: entered.id,
@@ -299,6 +304,29 @@ mod tests {
     use std::ptr;
 
     use super::*;
+
+    #[test]
+    fn the_time_of_the_launch_hook_is_before_the_call() {
+        thread_local! {
+            static ASKED: Cell<u64> = const { Cell::new(0) };
+        }
+        hook::set_launch_hook(|_| {
+            let first = now();
+            while ASKED.get() <= first {
+                ASKED.set(now());
+            }
+            None
+        });
+        let parameters = [0_u64; 16];
+        // SAFETY: numbers and pointers may be zero.
+        let mut data: CallbackData = unsafe { std::mem::zeroed() };
+        data.parameters = parameters.as_ptr().cast();
+        // `cuLaunchKernel`.
+        begin(Domain::Driver, 307, &data);
+        let launch = CALL.take().expect("a call").launch;
+        assert_eq!(launch.name, "cuLaunchKernel");
+        assert!(ASKED.get() > 0 && launch.start >= ASKED.get());
+    }
 
     #[test]
     fn a_wait_is_for_the_context_that_the_call_names() {
