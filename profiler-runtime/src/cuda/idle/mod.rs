@@ -302,7 +302,8 @@ pub(crate) fn devices(self_times: impl Iterator<Item = SelfTime>) -> Vec<Sampled
     };
     let before = state.before.clone();
     let samples = state.account.samples().to_vec();
-    let interval_ns = ns(state.account.interval());
+    // No pause is shorter, but the first round may come soon after the account began.
+    let interval_ns = ns(state.account.interval()).max(INTERVAL.as_nanos() as f64 / 2.0);
     let settled = state.account.settled();
     drop(account);
     let all = name::all();
