@@ -12,15 +12,15 @@ use crate::text::Field;
 use crate::text::json::{array, object};
 use crate::text::units::time;
 
-/// What a device did since its first GPU time, and which functions kept it waiting, as the running statistics know it: without
+/// What a device did since the first GPU time was read, and which functions kept it waiting, as the running statistics know it: without
 /// a session and without kernels.
 ///
 /// # States
 ///
 /// By the GPU times of functions, a device is in one of three states. It is *busy* during a GPU time with no other one inside it,
-/// if the device took longer than the host. It is *host-paced* during any other GPU time: the host took at
-/// least as long as the device, which waited between the launches, or other GPU times were inside, and what the device did
-/// between those is not known. Else it is *idle*. The three add up to [`wall_ns`](Self::wall_ns). They are from the first GPU
+/// if the device took longer than the host. It is *host-paced* during any other GPU time: the host took at least as long as the
+/// device, which waited between the launches, or other GPU times were inside, on any stream, and what the device did between
+/// those is not known. Else it is *idle*. The three add up to [`wall_ns`](Self::wall_ns). They are from the first GPU
 /// time to the last, and as exact as the places of GPU times on the time line
 /// ([`CudaHealth::uncertainty_ns`](crate::CudaHealth::uncertainty_ns)). With kernels,
 /// [`Timeline::gpu_idle`](crate::Timeline::gpu_idle) knows more.
@@ -28,9 +28,11 @@ use crate::text::units::time;
 /// # Functions
 ///
 /// An idle time ends with the GPU time that begins first. The thread that called this function kept the device waiting, and
-/// each moment counts for the innermost function on it. This is sampled, once in [`interval_ns`](Self::interval_ns): the idle
-/// time of a function is its self time, which is exact, times the part of its samples that were in idle time. Functions with fewer
-/// than ten samples are only counted together. [`charges`](Self::charges), [`outside_ns`](Self::outside_ns),
+/// each moment counts for the innermost function on it, or for the one whose handle the
+/// thread is directly inside of. This is sampled, once in [`interval_ns`](Self::interval_ns): the idle time of a function is its
+/// self time, which is exact, times the part of its samples that were in idle time. (The self time here has the time that
+/// scopes on other threads covered, in which the function waited.) Samples alone say it of calls that have not ended, of those
+/// that were open when the account began, and of handles. Functions with fewer than ten samples are only counted together. [`charges`](Self::charges), [`outside_ns`](Self::outside_ns),
 /// [`not_sampled_ns`](Self::not_sampled_ns) and [`launched_ns`](Self::launched_ns) add up to [`idle_ns`](Self::idle_ns).
 ///
 /// All times are in nanoseconds.
@@ -64,7 +66,8 @@ pub struct SampledIdle {
     pub outside_ns: f64,
     /// The standard error of `outside_ns`.
     pub outside_error_ns: f64,
-    /// The part that is not sampled: of functions with fewer than ten samples, and of times without samples.
+    /// The part that is not sampled: of functions with fewer than ten samples, of times without samples, and what neither self
+    /// times nor samples explain.
     pub not_sampled_ns: f64,
     /// How many functions have fewer than ten samples.
     pub not_sampled_names: u64,
@@ -74,7 +77,7 @@ pub struct SampledIdle {
     pub charges: Vec<SampledCharge>,
     /// The samples in idle time.
     pub samples: u64,
-    /// The mean time between two samples.
+    /// The mean time between two samples of a thread. It grows with the number of functions times that of threads.
     pub interval_ns: f64,
     /// GPU times without a place: those of replayed graphs, and those that were lost. The device may have been busy
     /// while it counts as idle.

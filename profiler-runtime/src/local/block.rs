@@ -18,7 +18,7 @@ use super::text_decisions::TextDecisions;
 use super::thread_times::ThreadTimes;
 use crate::log_record::LogRecord;
 use crate::name;
-use crate::stats::StatCell;
+use crate::stats::{self, StatCell};
 
 /// The serials of a block are those of a range, so that a scope which is closed on another thread than its own is told apart.
 /// If there are more blocks than ranges, some share one: then a scope that moves between their threads may not be told apart.
@@ -37,6 +37,8 @@ pub(super) struct Block {
     /// The thread's ring to the collector, created for the first record.
     pub(super) ring: RefCell<Option<Producer<LogRecord>>>,
     pub(super) links: Links,
+    /// Says which handle the thread is inside of, for other threads. Taken when the thread first enters one.
+    pub(super) entered: Cell<Option<&'static StatCell>>,
     pub(super) callers: CallersCell,
     pub(super) thread_times: ThreadTimes,
     pub(super) ranges: Ranges,
@@ -109,6 +111,7 @@ impl Block {
             text_decisions: TextDecisions::new(),
             ring: RefCell::new(None),
             links: RefCell::new(Vec::new()),
+            entered: Cell::new(None),
             callers: RefCell::new(None),
             thread_times: RefCell::new(Vec::new()),
             ranges: Ranges::default(),
@@ -160,6 +163,10 @@ impl Block {
         }
         self.slots.clear();
         self.borrowed.retire();
+        if let Some(cell) = self.entered.take() {
+            cell.show_left();
+            stats::put_back(cell);
+        }
         callers::retire(self);
     }
 }

@@ -22,7 +22,8 @@
 //! # Names
 //!
 //! A call is recursive if a call of its name is open around it, on its own thread or along handles. So an
-//! entered handle marks the cells of all names around its scope, as a poll marks its name, until it is left.
+//! entered handle marks the cells of all names around its scope, as a poll marks its name, until it is left. One more cell says
+//! which of them is the scope's.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ use profiler_host::sync::ReentrancyGuard;
 use super::shared_scope::SharedScope;
 use super::{Block, Innermost, ThreadState, open_names, presume_leaked_above, with_state};
 use crate::clock::now;
-use crate::stats::StatCell;
+use crate::stats::{self, StatCell};
 
 /// Links that a thread keeps. Beyond that, further handles have no effect: scopes that are open hold the serials of the
 /// older links, and restore them when they close.
@@ -201,6 +202,7 @@ fn forget_above(serial: u64) {
         while let Some(link) = links.pop_if(|link| link.serial > serial) {
             link.abandon(block);
         }
+        show_innermost(block, links);
     });
 }
 
@@ -247,6 +249,7 @@ pub(crate) fn enter(scope: &Arc<SharedScope>) -> u64 {
                 cell.enter_poll(serial);
             }
         }
+        show_innermost(block, &links);
         Some(serial)
     };
     with_state(enter).flatten().unwrap_or(0)
@@ -271,6 +274,25 @@ fn unmark(block: &Block, entered: &Link) {
             cell.leave_poll(entered.serial);
             block.borrowed.end_unused(*id);
         }
+    }
+}
+
+/// Shows other threads the innermost handle that this one has entered: the cells of the names around its scope do not say
+/// which is its own, and there may be none. Without memory for it, those threads see less.
+fn show_innermost(block: &Block, links: &[Link]) {
+    let is_entered = |link: &&Link| matches!(link.kind, LinkKind::Entered { .. });
+    let entered = links.iter().rfind(is_entered);
+    let name = entered.and_then(|link| Some((*link.scope.names.last()?, link.serial)));
+    match (name, block.entered.get()) {
+        (Some((name, serial)), known) => {
+            let cell = known.or_else(|| stats::take().ok());
+            block.entered.set(cell);
+            if let Some(cell) = cell {
+                cell.show_entered(name, serial);
+            }
+        }
+        (None, Some(cell)) => cell.show_left(),
+        (None, None) => {}
     }
 }
 
@@ -311,6 +333,7 @@ impl ThreadState {
                 };
                 let entered = links.pop_if(is_left)?;
                 unmark(block, &entered);
+                show_innermost(block, links);
                 match entered.kind {
                     LinkKind::Entered { outer, .. } => Some(outer),
                     LinkKind::Owner => None,

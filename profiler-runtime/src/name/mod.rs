@@ -9,7 +9,7 @@ mod sampling;
 mod short;
 mod time_source;
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use profiler_host::sync::RaceCell;
 use profiler_report::TimeSource;
@@ -65,7 +65,18 @@ pub(crate) struct Name {
     pub(crate) breaker: CircuitBreaker,
     /// The GPU times.
     pub(crate) cuda: GpuTotals,
+    /// The time of its calls, in ticks, that is not their self time because scopes on other threads covered it.
+    pub(crate) covered: AtomicI64,
     time_source: AtomicTimeSource,
+}
+
+/// Counts time of a call of this name that scopes on other threads covered, in ticks.
+pub(crate) fn count_covered(id: u32, ticks: i64) {
+    if ticks > 0
+        && let Some(name) = by_id(id)
+    {
+        name.covered.fetch_add(ticks, Relaxed);
+    }
 }
 
 impl Name {
@@ -89,6 +100,7 @@ impl Name {
             sampling: Sampling::new(),
             breaker: CircuitBreaker::new(),
             cuda: GpuTotals::new(),
+            covered: AtomicI64::new(0),
             time_source: AtomicTimeSource::undecided(),
         }
     }

@@ -29,7 +29,7 @@ impl OpenScope {
     fn give_up_attached(&self) {
         let serial = self.serial();
         // As when it closes: what it shares ends before it.
-        self.close_shared(now());
+        let _ = self.close_shared(now());
         self.leave_late();
         if self.has(Flags::CALLERS) {
             callers::suspended(serial);

@@ -209,7 +209,9 @@ impl OpenScope {
                 self.count_elsewhere(elapsed, panicked);
                 (true, elapsed)
             } else {
-                shared = self.close_shared(end);
+                let covered;
+                (shared, covered) = self.close_shared(end);
+                name::count_covered(self.id(), covered);
                 self.close_attached(elapsed, panicked)
             };
         let call = if !self.has(Flags::CALLERS) {
@@ -238,24 +240,27 @@ impl OpenScope {
     }
 
     /// Ends what the scope shares with other threads, and counts the time in which their scopes covered it as that of
-    /// children. Returns the id, or 0 if it shares nothing.
-    pub(super) fn close_shared(&self, end: u64) -> u64 {
+    /// children. Returns the id, or 0 if it shares nothing; and that time, in ticks.
+    pub(super) fn close_shared(&self, end: u64) -> (u64, i64) {
         let serial = self.serial();
         if local::innermost() == Innermost::new(serial) {
-            return 0;
+            return (0, 0);
         }
         let Some(shared) = local::disown(serial) else {
-            return 0;
+            return (0, 0);
         };
         let covered = shared.coverage.end(end);
         shared.end(self.id());
-        local::with_state(|state| {
-            if state.innermost.get() == Innermost::linked(serial) {
+        let counted = local::with_state(|state| {
+            let is_innermost = state.innermost.get() == Innermost::linked(serial);
+            if is_innermost {
                 state.child_ticks.set(state.child_ticks.get() + covered);
                 state.innermost.set(Innermost::new(serial));
             }
+            is_innermost
         });
-        shared.id
+        let is_counted = counted == Some(true);
+        (shared.id, if is_counted { covered } else { 0 })
     }
 
     /// Closes a scope that is part of the thread's state. Returns `true` if no other scope of its name is around it, and its

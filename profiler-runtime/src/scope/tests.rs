@@ -4,6 +4,7 @@ mod across_threads;
 mod direct;
 
 use std::panic::Location;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
 use super::*;
@@ -63,6 +64,28 @@ fn a_scope_inside_is_a_child() {
     assert_eq!((outer.total, outer.own), (55, 5));
     assert_eq!((inner.min, inner.max), (20, 30));
     assert_eq!(outer.out_of_order + inner.out_of_order, 0);
+}
+
+#[test]
+fn time_that_another_thread_covers_is_not_self_time_and_is_counted_apart() {
+    let texts = ["scope: covered", "scope: covers"];
+    let [waits, works] = timed(texts, |[waits, works], clock| {
+        let outer = open(waits);
+        clock.advance(5);
+        let handle = handle::Handle::current();
+        let other = thread::spawn(move || {
+            let clock = MockClock::at(1_010);
+            let _entered = handle.enter();
+            let _works = open(works);
+            clock.advance(20);
+        });
+        other.join().expect("it does not panic");
+        clock.advance(30);
+        drop(outer);
+    });
+    assert_eq!((works.own, waits.total, waits.own), (20, 35, 15));
+    assert_eq!(name(texts[0]).covered.load(Relaxed), 20);
+    assert_eq!(name(texts[1]).covered.load(Relaxed), 0);
 }
 
 #[test]

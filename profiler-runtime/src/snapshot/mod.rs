@@ -125,6 +125,7 @@ fn self_times(rows: &[Row]) -> impl Iterator<Item = cuda::SelfTime> {
         Some(cuda::SelfTime {
             name: row.number.0?,
             ns: row.cpu.map_or(0.0, |cpu| cpu.self_ns),
+            longest_call_ns: row.cpu.map_or(0.0, |cpu| cpu.max_ns),
             is_open: row.open > 0,
         })
     };

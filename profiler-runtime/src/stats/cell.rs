@@ -11,6 +11,9 @@ use super::cell_times::CellTimes;
 use super::fast_range::Prepared;
 use super::single_writer::SingleWriterU64;
 
+/// In the number of the name of a cell: the cell says which handle a thread is inside of, and counts nothing.
+pub(crate) const ENTERED: u32 = 1 << 31;
+
 /// How a scope ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -90,12 +93,23 @@ impl StatCell {
         self.identity.set(thread | u64::from(name));
     }
 
+    /// Makes a cell without counts say that the calling thread has entered a handle of this name, with this serial number.
+    pub(crate) fn show_entered(&self, name: u32, serial: u64) {
+        self.belong_to(name | ENTERED);
+        self.outermost.set(serial);
+    }
+
+    /// Makes such a cell say that the thread has left all handles.
+    pub(crate) fn show_left(&self) {
+        self.outermost.set(0);
+    }
+
     /// Makes the cell that of no name and no thread.
     pub(super) fn belong_to_none(&self) {
         self.identity.set(u64::MAX);
     }
 
-    /// Returns the number of the name.
+    /// Returns the number of the name, with [`ENTERED`] if the cell is that of handles.
     #[allow(clippy::cast_possible_truncation, reason = "the lower half")]
     #[inline(always)]
     pub(crate) fn name(&self) -> u32 {

@@ -22,7 +22,7 @@ mod totals;
 mod window;
 
 pub(crate) use call_node::{CallKind, NodeCell, NodeTotals};
-pub(crate) use cell::{Ending, StatCell};
+pub(crate) use cell::{ENTERED, Ending, StatCell};
 pub(crate) use coverage::Coverage;
 pub(crate) use gpu::{GpuCall, GpuTimes, GpuTotals};
 pub(crate) use memory::set_cell_memory;

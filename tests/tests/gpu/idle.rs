@@ -4,14 +4,16 @@ use std::sync::atomic::{
     AtomicBool,
     Ordering::{Acquire, Release},
 };
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use profiler_runtime::report::SampledIdle;
 use profiler_runtime::{builder, scope, summary};
 use profiler_tests::gpu::{Gpu, driver, settle, started};
 
 const PAUSE: Duration = Duration::from_millis(20);
+/// Far more steps than any machine needs.
+const MOST_STEPS: usize = 5_000;
 
 /// Returns the account of the only device.
 fn account() -> Option<SampledIdle> {
@@ -22,6 +24,17 @@ fn account() -> Option<SampledIdle> {
 
 fn is_charged(idle: &SampledIdle, name: &str) -> bool {
     idle.charges.iter().any(|charge| charge.name == name)
+}
+
+/// Returns `true` if the thread that samples runs.
+fn has_sampler() -> bool {
+    let threads = fs::read_dir("/proc/self/task").expect("it is Linux");
+    let is_sampler = |thread: fs::DirEntry| {
+        let name = fs::read_to_string(thread.path().join("comm"));
+        // A thread may end meanwhile.
+        name.is_ok_and(|name| name.trim_end() == "profiler-idle")
+    };
+    threads.filter_map(Result::ok).any(is_sampler)
 }
 
 #[test(on = driver().script("clock real"))]
@@ -47,15 +60,15 @@ fn a_function_that_keeps_a_device_waiting_is_named_and_one_of_another_thread_is_
         stream.synchronize().expect("nothing failed");
     };
     // However rarely the sampler gets a processor, it has ten samples at some time.
-    let idle = loop {
+    let mut charged = (0..MOST_STEPS).filter_map(|_| {
         step();
         settle();
-        if let Some(idle) = account().filter(|idle| is_charged(idle, "load")) {
-            break idle;
-        }
-    };
+        account().filter(|idle| is_charged(idle, "load"))
+    });
+    let idle = charged.next();
     ENDS.store(true, Release);
     other.join().expect("it does not panic");
+    let idle = idle.expect("`load` keeps the device waiting for most of the time");
     let load = idle.charges.iter().find(|charge| charge.name == "load");
     let load = load.expect("it was found");
     assert!(load.samples >= 10 && load.idle_samples > 0, "{load:?}");
@@ -81,12 +94,37 @@ fn the_account_can_be_turned_off() {
     let gpu = Gpu::new(0);
     let stream = gpu.stream();
     for _ in 0..20 {
-        let _forward = scope!("forward", stream = &stream);
-        gpu.spin(&stream, 100_000);
+        {
+            let _forward = scope!("forward", stream = &stream);
+            gpu.spin(&stream, 100_000);
+        }
+        stream.synchronize().expect("nothing failed");
+        settle();
+        // A thread has its name a moment after it was started.
+        thread::sleep(PAUSE);
+        assert!(!has_sampler());
+        assert_eq!(account(), None);
     }
-    stream.synchronize().expect("nothing failed");
-    settle();
-    assert_eq!(account(), None);
+}
+
+#[test(on = driver().script("clock real"))]
+fn a_gpu_time_around_one_on_another_stream_is_not_busy() {
+    let (_profiler, gpu, stream) = started();
+    let other = gpu.stream();
+    let mut accounts = (0..MOST_STEPS).filter_map(|_| {
+        {
+            let _outer = scope!("outer", stream = &stream);
+            gpu.spin(&stream, 20_000_000);
+            let _inner = scope!("inner", stream = &other);
+            gpu.spin(&other, 1_000_000);
+        }
+        stream.synchronize().expect("nothing failed");
+        other.synchronize().expect("nothing failed");
+        settle();
+        account()
+    });
+    let idle = accounts.next().expect("there are GPU times");
+    assert!(idle.host_paced_ns > idle.busy_ns, "{idle:?}");
 }
 
 #[test(on = driver().env("PROFILER_GPU_IDLE", "1"))]
@@ -94,13 +132,15 @@ fn the_environment_overrides_the_program() {
     let _profiler = builder().gpu_idle(false).init().expect("set up");
     let gpu = Gpu::new(0);
     let stream = gpu.stream();
-    // The sampler begins its account when its thread runs.
-    while account().is_none() {
+    // The account begins when the first GPU time is read, and has the next one; the sampler starts.
+    let is_on = (0..MOST_STEPS).any(|_| {
         {
             let _forward = scope!("forward", stream = &stream);
             gpu.spin(&stream, 100_000);
         }
         stream.synchronize().expect("nothing failed");
         settle();
-    }
+        account().is_some() && has_sampler()
+    });
+    assert!(is_on);
 }

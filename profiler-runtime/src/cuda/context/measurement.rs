@@ -170,6 +170,8 @@ pub(crate) struct GpuMeasurement {
     pub(crate) log: Option<LogRequest>,
     /// The position of the scope in the order in which scopes left the rings. Set by the resolver.
     pub(crate) sequence: u64,
+    /// `true` if a scope on another stream was inside. Set by the resolver.
+    pub(crate) has_inner_elsewhere: bool,
 }
 
 /// Everything that each scope writes is in one cache line, and all fields that it compares are in that of the pair or in
@@ -224,6 +226,7 @@ impl GpuMeasurement {
             capture: 0,
             log: None,
             sequence: 0,
+            has_inner_elsewhere: false,
         })
     }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::states::{Pair, Piece, States, Sums};
+use crate::stats::ENTERED;
 
 /// The name of a sample of a thread on which no scope was open.
 pub(super) const OUTSIDE: u32 = u32::MAX;
@@ -16,7 +17,7 @@ pub(super) struct Sample {
     /// In ticks.
     pub(super) at: u64,
     pub(super) thread: u32,
-    /// The number of the innermost name, or [`OUTSIDE`].
+    /// The number of the innermost name, with [`ENTERED`] if the thread is directly inside a handle of it; or [`OUTSIDE`].
     pub(super) name: u32,
 }
 
@@ -26,14 +27,24 @@ pub(super) struct Account {
     samples: VecDeque<Sample>,
     /// Since when `samples` has all samples, in ticks.
     complete_since: u64,
-    /// When the first round and the last one were, in ticks, and how many there were.
-    first_round: u64,
+    /// When the account began, and when the last round was, in ticks.
+    began: u64,
     last_round: u64,
-    rounds: u64,
+    /// How often all threads were looked at. A round of some threads is a part of a turn.
+    turns: f64,
     /// The samples of each name, at all times: of the same times as its self time.
-    names: Vec<u64>,
+    names: Vec<Samples>,
     /// By ordinal.
     devices: BTreeMap<Option<u32>, Device>,
+}
+
+/// The samples of a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Samples {
+    /// Those of threads on which it was the innermost one.
+    pub(super) own: u64,
+    /// Those of threads that were directly inside a handle of it.
+    pub(super) entered: u64,
 }
 
 /// What is known of one device.
@@ -48,7 +59,7 @@ pub(super) struct Device {
 /// The samples in the idle time of one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// The samples in idle pieces of the thread that ended the piece, by name.
+    /// The samples in idle pieces of the thread that ended the piece, by name as in [`Sample::name`].
     pub(super) names: BTreeMap<u32, u64>,
     /// Those in which no scope was open on it.
     pub(super) outside: u64,
@@ -66,23 +77,30 @@ pub(super) struct Settled {
 }
 
 impl Account {
-    /// Begins to sample at this time.
-    pub(super) fn begin(&mut self, at: u64) {
-        (self.complete_since, self.first_round, self.last_round) = (at, at, at);
+    /// Returns an account that begins at this time.
+    pub(super) fn new(at: u64) -> Self {
+        Self {
+            complete_since: at,
+            began: at,
+            last_round: at,
+            ..Self::default()
+        }
     }
 
-    /// Adds the samples of a round.
-    pub(super) fn add_round(&mut self, at: u64, samples: &[Sample]) {
+    /// Adds the samples of a round that has looked at this part of all threads.
+    pub(super) fn add_round(&mut self, at: u64, part: f64, samples: &[Sample]) {
         self.last_round = at;
-        self.rounds += 1;
+        self.turns += part;
         for sample in samples {
             if sample.name != OUTSIDE {
-                let name = sample.name as usize;
+                let name = (sample.name & !ENTERED) as usize;
                 if self.names.len() <= name {
-                    self.names.resize(name + 1, 0);
+                    self.names.resize(name + 1, Samples::default());
                 }
-                if let Some(count) = self.names.get_mut(name) {
-                    *count += 1;
+                match self.names.get_mut(name) {
+                    Some(samples) if sample.name & ENTERED != 0 => samples.entered += 1,
+                    Some(samples) => samples.own += 1,
+                    None => {}
                 }
             }
             if self.samples.len() >= MAX_SAMPLES
@@ -94,9 +112,9 @@ impl Account {
         }
     }
 
-    /// Adds a pair. What it did before the first round is left out: there are no samples of that time.
+    /// Adds a pair. What it did before the account began is left out: there are no samples of that time.
     pub(super) fn add(&mut self, ordinal: Option<u32>, pair: Pair) {
-        let begin = pair.begin.max(self.first_round);
+        let begin = pair.begin.max(self.began);
         if pair.end <= begin {
             return;
         }
@@ -149,14 +167,14 @@ impl Account {
         self.devices.iter().map(settled).collect()
     }
 
-    /// Returns how many samples a name has.
-    pub(super) fn samples_of(&self, name: u32) -> u64 {
-        self.names.get(name as usize).copied().unwrap_or(0)
+    /// Returns the samples of all names, by number. The names after the last one have none.
+    pub(super) fn samples(&self) -> &[Samples] {
+        &self.names
     }
 
-    /// Returns the mean time between two rounds, in ticks.
+    /// Returns the mean time between two samples of a thread, in ticks.
     pub(super) fn interval(&self) -> f64 {
-        (self.last_round - self.first_round) as f64 / self.rounds.max(1) as f64
+        (self.last_round - self.began) as f64 / self.turns.max(1.0)
     }
 }
 

@@ -13,7 +13,7 @@
 //! - [`charges`]: the idle time of each function, from counts of samples and its exact self time.
 //!
 //! Samples are taken by a thread of their own. The rhythm of the resolver follows the device: it would sample what the program
-//! does when the device has just ended something. The thread starts with the first GPU time that is read, and goes on to
+//! does when the device has just ended something. The account begins when the first GPU time is read, and the thread goes on to
 //! the end of the process: the samples of a function must be of the same times as its self time. The intervals vary at
 //! random, so that a program with a rhythm of its own is not sampled at the same places.
 
@@ -41,7 +41,7 @@ use self::scan::Scan;
 use self::states::{Pair, Sums};
 use crate::clock::{WallAnchor, clock, now};
 use crate::cuda::context::measurement::GpuMeasurement;
-use crate::name;
+use crate::name::{self, Name};
 use crate::own_cost;
 use crate::switch::with_control;
 
@@ -76,8 +76,53 @@ const ON: u8 = 2;
 #[derive(Debug, Default)]
 struct State {
     account: Account,
-    /// The self times of all names when the first samples were taken, in ticks.
-    before: Vec<i64>,
+    /// What was known of each name when the account began.
+    before: Vec<Before>,
+    launching: Known,
+}
+
+/// What was known of a name when the account began.
+#[derive(Clone, Copy, Debug, Default)]
+struct Before {
+    /// For how long it had been innermost, in ticks. Of the calls that had ended.
+    ticks: i64,
+    /// How many of its calls were open.
+    open: u64,
+}
+
+impl Before {
+    fn of(name: &Name) -> Self {
+        let totals = name.totals();
+        Self {
+            ticks: totals.own + name.covered.load(Relaxed),
+            open: totals.open(),
+        }
+    }
+}
+
+/// A copy of the numbers in `LAUNCHING`, so that its lock, which measured threads take, is not taken for each GPU time.
+#[derive(Debug, Default)]
+struct Known {
+    threads: BTreeMap<u32, u32>,
+    numbers: BTreeSet<u32>,
+    changes: usize,
+}
+
+impl Known {
+    fn renew(&mut self) {
+        let changes = CHANGES.load(Acquire);
+        if self.changes != changes {
+            self.threads.clone_from(&LAUNCHING.lock().threads);
+            self.numbers = self.threads.values().copied().collect();
+            self.changes = changes;
+        }
+    }
+
+    /// Returns the thread that opened the scope with this key.
+    fn thread_of(&self, key: u64) -> Option<u32> {
+        let gpu_thread = u32::try_from(key >> 40).ok()?;
+        self.threads.get(&gpu_thread).copied()
+    }
 }
 
 /// Returns `true` if the account is kept.
@@ -140,7 +185,7 @@ pub(crate) struct Read {
     pub(crate) begin: Option<(SystemTime, f64)>,
 }
 
-/// Adds a GPU time that was read. The first one starts the sampler.
+/// Adds a GPU time that was read. With the first one the account begins, and the sampler starts.
 pub(crate) fn add(measurement: &GpuMeasurement, device: Option<u32>, read: &Read) {
     let Some((begin, uncertainty_ns)) = read.begin else {
         return add_unplaced(device);
@@ -158,6 +203,18 @@ pub(crate) fn add(measurement: &GpuMeasurement, device: Option<u32>, read: &Read
     let latest = anchor.ticks().saturating_sub(length).max(opened);
     let begin = anchor.ticks_at(begin).clamp(opened, latest);
     let at_once = ticks(uncertainty_ns + BEGINS_WITHIN_NS);
+    let mut account = ACCOUNT.lock();
+    if account.is_none() {
+        drop(account);
+        // Without the lock: it reads all names.
+        let new = new_state();
+        account = ACCOUNT.lock();
+        account.get_or_insert(new);
+    }
+    let Some(state) = account.as_deref_mut() else {
+        return;
+    };
+    state.launching.renew();
     let pair = Pair {
         begin,
         opened: if begin - opened > at_once {
@@ -166,49 +223,37 @@ pub(crate) fn add(measurement: &GpuMeasurement, device: Option<u32>, read: &Read
             begin
         },
         end: begin.saturating_add(length),
-        thread: thread_of(measurement.scope.key),
+        thread: state.launching.thread_of(measurement.scope.key),
         is_busy: read.is_busy,
     };
-    if let Some(state) = ACCOUNT.lock().as_deref_mut() {
-        state.account.add(device, pair);
-    }
+    state.account.add(device, pair);
 }
 
-/// Counts a GPU time that was lost, or has no place on the time line of the host.
+/// Counts a GPU time that was lost, or has no place on the time line of the host. Those before the account began are not in it.
 pub(crate) fn add_unplaced(device: Option<u32>) {
     if let Some(state) = ACCOUNT.lock().as_deref_mut() {
         state.account.add_unplaced(device);
     }
 }
 
-/// Returns the thread that opened the scope with this key.
-fn thread_of(key: u64) -> Option<u32> {
-    let gpu_thread = u32::try_from(key >> 40).ok()?;
-    LAUNCHING.lock().threads.get(&gpu_thread).copied()
-}
-
 /// The body of the sampler's thread.
 fn run() {
     let mut scan = Scan::default();
-    let mut launching = (BTreeSet::new(), None);
+    let mut launching = Known::default();
     let mut found = Vec::new();
     let mut random = now() | 1;
     let mut rounds = 0_u32;
-    begin();
     loop {
         thread::park_timeout(pause(&mut random));
-        let changes = CHANGES.load(Acquire);
-        if launching.1 != Some(changes) {
-            launching = (launching_threads(), Some(changes));
-        }
+        launching.renew();
         found.clear();
         let at = now();
-        scan.round(at, &launching.0, &mut found);
+        let part = scan.round(at, &launching.numbers, &mut found);
         let mut account = ACCOUNT.lock();
         let Some(state) = account.as_deref_mut() else {
-            return;
+            continue;
         };
-        state.account.add_round(at, &found);
+        state.account.add_round(at, part, &found);
         rounds = rounds.wrapping_add(1);
         if rounds.is_multiple_of(SETTLE_EVERY) {
             let until = at.saturating_sub(clock().in_ticks(LATENESS));
@@ -219,22 +264,13 @@ fn run() {
     }
 }
 
-fn launching_threads() -> BTreeSet<u32> {
-    LAUNCHING.lock().threads.values().copied().collect()
-}
-
-/// Notes the self times before the first sample, unless the thread starts again after a panic.
-fn begin() {
-    if ACCOUNT.lock().is_some() {
-        return;
-    }
-    let own = |name: &'static name::Name| name.totals().own;
-    let mut state = Box::new(State {
-        before: name::all().into_iter().map(own).collect(),
-        ..State::default()
-    });
-    state.account.begin(now());
-    *ACCOUNT.lock() = Some(state);
+/// Begins an account.
+fn new_state() -> Box<State> {
+    Box::new(State {
+        before: name::all().into_iter().map(Before::of).collect(),
+        account: Account::new(now()),
+        launching: Known::default(),
+    })
 }
 
 /// Returns a time from half of the interval to one and a half of it, evenly distributed.
@@ -252,30 +288,44 @@ pub(crate) struct SelfTime {
     /// The number of the name.
     pub(crate) name: u32,
     pub(crate) ns: f64,
+    /// The longest time of a call that has ended.
+    pub(crate) longest_call_ns: f64,
     /// `true` if a call has not ended.
     pub(crate) is_open: bool,
 }
 
-/// Returns what each device did since the first samples; nothing if there were no GPU times.
+/// Returns what each device did since the account began; nothing if there were no GPU times.
 pub(crate) fn devices(self_times: impl Iterator<Item = SelfTime>) -> Vec<SampledIdle> {
     let account = ACCOUNT.lock();
     let Some(state) = account.as_deref() else {
         return Vec::new();
     };
+    let before = state.before.clone();
+    let samples = state.account.samples().to_vec();
+    // No pause is shorter, but the first round may come soon after the account began.
+    let interval_ns = ns(state.account.interval()).max(INTERVAL.as_nanos() as f64 / 2.0);
+    let settled = state.account.settled();
+    drop(account);
+    let all = name::all();
     let known = |time: SelfTime| {
-        let before = state.before.get(time.name as usize).copied().unwrap_or(0);
+        let index = time.name as usize;
+        let covered = all.get(index).map_or(0, |name| name.covered.load(Relaxed));
+        let before = before.get(index).copied().unwrap_or_default();
+        let samples = samples.get(index).copied().unwrap_or_default();
         NameTime {
             id: time.name,
-            text: name::by_id(time.name).map_or_else(String::new, |name| name.text.clone()),
-            self_ns: (time.ns - ns(before as f64)).max(0.0),
-            samples: state.account.samples_of(time.name),
+            self_ns: (time.ns + ns((covered - before.ticks) as f64)).max(0.0),
+            before_ns: before.open as f64 * time.longest_call_ns,
+            samples: samples.own,
+            entered: samples.entered,
             is_open: time.is_open,
         }
     };
     let names: Vec<NameTime> = self_times.map(known).collect();
-    let interval_ns = ns(state.account.interval());
-    let settled = state.account.settled();
-    drop(account);
+    let text = |id: u32| {
+        all.get(id as usize)
+            .map_or_else(String::new, |name| name.text.clone())
+    };
     let of_device = |settled: account::Settled| {
         let Sums {
             busy,
@@ -296,7 +346,7 @@ pub(crate) fn devices(self_times: impl Iterator<Item = SelfTime>) -> Vec<Sampled
             interval_ns,
             ..SampledIdle::default()
         };
-        charges::share(&mut device, &settled.counts, &names);
+        charges::share(&mut device, &settled.counts, &names, text);
         device
     };
     let devices = settled.into_iter().map(of_device);

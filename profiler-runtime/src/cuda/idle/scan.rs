@@ -4,6 +4,9 @@
 //! name, when it opens, and zero when it closes. Of the cells of one thread, the one with the largest serial is that of the
 //! innermost name. (Of a call through another name, `a` in `b` in `a`, that is `b`.)
 //!
+//! A handle that a thread enters marks the cells of all names around its scope with one serial, and a cell of its own with the
+//! same one: the latter says which name is the handle's (`local::links`).
+//!
 //! # Memory orderings
 //!
 //! All accesses are relaxed, and need no more. Cells are never freed, and are found by the acquire loads of
@@ -13,8 +16,9 @@
 //!
 //! # Bounds
 //!
-//! A round looks at a bounded number of cells, and goes on with the next threads in the round after it. So each thread is sampled
-//! as often as any other, if rarely in programs with thousands of cells.
+//! A round looks at the cells of whole threads until it has seen [`SCANNED`], and goes on with the next thread in the round after
+//! it. So each thread is sampled as often as any other, if rarely in programs with thousands of cells. One thread with more
+//! cells than that is looked at as a whole. Cells that were made since the last round are all found in one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -32,11 +36,20 @@ const NO_THREAD: u32 = 0;
 /// The thread of a cell that was given back.
 const FREE: u32 = u32::MAX;
 
+/// A cell that was found.
+struct Found {
+    cell: &'static StatCell,
+    /// The thread that held it when it was last checked.
+    thread: u32,
+    /// Its place among the cells of that thread.
+    place: usize,
+}
+
 /// The cells by thread, as far as they were found.
 #[derive(Default)]
 pub(super) struct Scan {
-    /// All cells, each with the thread that held it when it was last checked.
-    cells: Vec<(&'static StatCell, u32)>,
+    /// All cells.
+    cells: Vec<Found>,
     /// The newest cell of the list of all that is in `cells`.
     newest: Option<&'static StatCell>,
     threads: BTreeMap<u32, Vec<usize>>,
@@ -47,16 +60,22 @@ pub(super) struct Scan {
 
 impl Scan {
     /// Adds a sample of each thread of a turn to `found`: its innermost name; [`OUTSIDE`] if a thread of `launching` has no
-    /// open scope.
-    pub(super) fn round(&mut self, at: u64, launching: &BTreeSet<u32>, found: &mut Vec<Sample>) {
+    /// open scope. Returns which part of all threads that were.
+    pub(super) fn round(
+        &mut self,
+        at: u64,
+        launching: &BTreeSet<u32>,
+        found: &mut Vec<Sample>,
+    ) -> f64 {
         self.find_new();
         self.check();
         let mut left = SCANNED;
-        for _ in 0..self.threads.len() {
+        let all = self.threads.len();
+        for seen in 1..=all {
             let after = (Bound::Excluded(self.last), Bound::Unbounded);
             let next = self.threads.range(after).next();
             let Some((&thread, cells)) = next.or_else(|| self.threads.first_key_value()) else {
-                return;
+                break;
             };
             self.last = thread;
             let name = self.innermost(thread, cells);
@@ -66,17 +85,19 @@ impl Scan {
             }
             left = left.saturating_sub(cells.len());
             if left == 0 {
-                return;
+                return seen as f64 / all as f64;
             }
         }
+        1.0
     }
 
     fn innermost(&self, thread: u32, cells: &[usize]) -> Option<u32> {
         let cells = cells.iter().filter_map(|index| self.cells.get(*index));
-        let open = cells.map(|(cell, _)| (cell.outermost(), *cell));
+        let open = cells.map(|found| (found.cell.outermost(), found.cell));
         let open = open.filter(|(serial, cell)| *serial != 0 && cell.thread() == thread);
-        let innermost = open.max_by_key(|(serial, _)| *serial);
-        innermost.map(|(_, cell)| cell.name())
+        // Of equal serials, the one with `ENTERED`, the highest bit.
+        let innermost = open.map(|(serial, cell)| (serial, cell.name())).max();
+        innermost.map(|(_, name)| name)
     }
 
     /// Adds the cells that were made since the last round.
@@ -84,13 +105,14 @@ impl Scan {
         let newest = self.newest;
         let is_new = |cell: &&StatCell| newest.is_none_or(|known| !ptr::eq(*cell, known));
         let before = self.cells.len();
-        self.cells.extend(
-            stats::all_cells()
-                .take_while(is_new)
-                .map(|cell| (cell, NO_THREAD)),
-        );
-        if let Some((newest, _)) = self.cells.get(before) {
-            self.newest = Some(newest);
+        self.cells
+            .extend(stats::all_cells().take_while(is_new).map(|cell| Found {
+                cell,
+                thread: NO_THREAD,
+                place: 0,
+            }));
+        if let Some(newest) = self.cells.get(before) {
+            self.newest = Some(newest.cell);
         }
         for index in before..self.cells.len() {
             self.assign(index);
@@ -109,22 +131,34 @@ impl Scan {
     }
 
     fn assign(&mut self, index: usize) {
-        let Some((cell, known)) = self.cells.get_mut(index) else {
+        let Some(found) = self.cells.get_mut(index) else {
             return;
         };
-        let thread = cell.thread();
-        let before = std::mem::replace(known, thread);
-        if before == thread {
+        let (before, after) = (found.thread, found.cell.thread());
+        if before == after {
             return;
         }
-        if let Some(cells) = self.threads.get_mut(&before) {
-            cells.retain(|other| *other != index);
-            if cells.is_empty() {
-                self.threads.remove(&before);
-            }
+        let place = found.place;
+        found.thread = after;
+        if after != NO_THREAD && after != FREE {
+            let cells = self.threads.entry(after).or_default();
+            found.place = cells.len();
+            cells.push(index);
         }
-        if thread != NO_THREAD && thread != FREE {
-            self.threads.entry(thread).or_default().push(index);
+        let Some(cells) = self.threads.get_mut(&before) else {
+            return;
+        };
+        if place < cells.len() {
+            cells.swap_remove(place);
+        }
+        let moved = cells
+            .get(place)
+            .and_then(|moved| self.cells.get_mut(*moved));
+        if let Some(moved) = moved {
+            moved.place = place;
+        }
+        if cells.is_empty() {
+            self.threads.remove(&before);
         }
     }
 }
@@ -138,8 +172,12 @@ mod tests {
     use profiler_host::process::thread::number;
 
     use super::*;
+    use crate::__private::ScopeBuilder;
+    use crate::Handle;
     use crate::local;
     use crate::name::{self, Name};
+    use crate::stats::ENTERED;
+    use crate::switch::SiteDecision;
 
     #[allow(clippy::cast_possible_truncation, reason = "the lower half")]
     fn this_thread() -> u32 {
@@ -189,6 +227,90 @@ mod tests {
         assert_eq!(sampled.join().expect("it does not panic"), expected);
     }
 
+    /// Opens a scope of a name.
+    fn open(name: &'static Name) -> impl Sized {
+        ScopeBuilder::new(Some(SiteDecision::new(name.id)), 1).start()
+    }
+
+    #[test]
+    fn a_thread_directly_inside_a_handle_is_sampled_with_the_name_of_its_scope() {
+        // In this order, so that the cells of the names around are before that of the scope, and after it.
+        let names = [
+            "scan: last",
+            "scan: around",
+            "scan: has a handle",
+            "scan: child",
+        ];
+        let [last, around, has_handle, child] = names.map(declared);
+        let shared = thread::spawn(move || {
+            let (_last, _around, _scope) = (open(last), open(around), open(has_handle));
+            let handle = Handle::current();
+            // With cells of the names around and without them.
+            for names in [
+                vec![last, around, has_handle],
+                vec![has_handle, around, last],
+                vec![],
+            ] {
+                let handle = handle.clone();
+                let sampled = thread::spawn(move || {
+                    for name in names {
+                        drop(open(name));
+                    }
+                    let (mut scan, thread) = (Scan::default(), this_thread());
+                    let mut names = Vec::new();
+                    let entered = handle.enter();
+                    names.extend(samples_of(&mut scan, thread));
+                    let scope = open(child);
+                    names.extend(samples_of(&mut scan, thread));
+                    drop(scope);
+                    names.extend(samples_of(&mut scan, thread));
+                    drop(entered);
+                    names.extend(samples_of(&mut scan, thread));
+                    names
+                });
+                let inside = has_handle.id | ENTERED;
+                let expected = [inside, child.id, inside, OUTSIDE];
+                assert_eq!(sampled.join().expect("it does not panic"), expected);
+            }
+        });
+        shared.join().expect("it does not panic");
+    }
+
+    #[test]
+    fn the_cells_of_a_thread_are_known_by_their_places() {
+        let cells: Vec<StatCell> = (0..9).map(|_| StatCell::new()).collect();
+        let cells: &'static [StatCell] = cells.leak();
+        let mut scan = Scan::default();
+        scan.cells.extend(cells.iter().map(|cell| Found {
+            cell,
+            thread: NO_THREAD,
+            place: 0,
+        }));
+        let move_all = |scan: &mut Scan, is_free: fn(usize) -> bool| {
+            for (index, cell) in cells.iter().enumerate() {
+                if is_free(index) {
+                    stats::mark_free(cell);
+                } else {
+                    cell.belong_to(1);
+                }
+                scan.assign(index);
+            }
+            let known = scan.threads.get(&this_thread());
+            let mut known = known.cloned().unwrap_or_default();
+            for (place, index) in known.iter().enumerate() {
+                assert_eq!(scan.cells[*index].place, place);
+            }
+            known.sort_unstable();
+            let expected: Vec<usize> = (0..cells.len()).filter(|index| !is_free(*index)).collect();
+            assert_eq!(known, expected);
+        };
+        move_all(&mut scan, |_| false);
+        move_all(&mut scan, |index| index % 3 == 0);
+        move_all(&mut scan, |index| index % 2 == 0);
+        move_all(&mut scan, |_| true);
+        assert!(scan.threads.is_empty());
+    }
+
     #[test]
     fn a_cell_that_another_thread_uses_again_is_sampled_there() {
         let name = declared("scan: reused");
@@ -198,9 +320,9 @@ mod tests {
         let index = scan
             .cells
             .iter()
-            .position(|(known, _)| ptr::eq(*known, cell));
+            .position(|found| ptr::eq(found.cell, cell));
         let index = index.expect("it is in the list of all cells");
-        assert_eq!(scan.cells[index].1, this_thread());
+        assert_eq!(scan.cells[index].thread, this_thread());
         // As the cell of a thread that ends goes to the next one that calls the name.
         let (send, receive) = channel();
         cell.enter(1);
@@ -215,7 +337,7 @@ mod tests {
             .expect("it was received");
         assert_eq!(address, ptr::from_ref(cell).addr());
         scan.assign(index);
-        assert_eq!(scan.cells[index].1, thread);
+        assert_eq!(scan.cells[index].thread, thread);
         assert!(scan.threads[&thread].contains(&index));
         let of_this_thread = scan.threads.get(&this_thread());
         assert!(of_this_thread.is_none_or(|cells| !cells.contains(&index)));

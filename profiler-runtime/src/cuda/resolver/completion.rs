@@ -8,6 +8,7 @@ use super::anchor::Anchor;
 use super::captured::ReplayedScope;
 use super::child_times::ChildTimes;
 use super::gpu_record::{self, GpuRecord};
+use super::inner_elsewhere::InnerElsewhere;
 use super::log_sender::{self, LogSender, cuda_span};
 use super::totals;
 use crate::clock::clock;
@@ -25,6 +26,7 @@ use crate::stats::GpuCall;
 pub(super) struct Completion<D: 'static> {
     pub(super) driver: &'static D,
     children: ChildTimes,
+    inner_elsewhere: InnerElsewhere,
     /// All names at some moment, by id: found without the lock of the registry.
     names: Vec<&'static Name>,
     pub(super) log: LogSender,
@@ -37,6 +39,7 @@ impl<D: EventApi> Completion<D> {
         Self {
             driver,
             children: ChildTimes::default(),
+            inner_elsewhere: InnerElsewhere::default(),
             names: Vec::new(),
             log: LogSender::default(),
             current_name: None,
@@ -50,6 +53,16 @@ impl<D: EventApi> Completion<D> {
             && let Some(name) = self.name(measurement.scope.name)
         {
             log_sender::assign_step(log, name);
+        }
+    }
+
+    /// Finds out if a scope that has just left the rings had another one inside, on another stream. Scopes leave in the order
+    /// in which they end on the CPU, so those inside have left before.
+    pub(super) fn find_inner(&mut self, measurement: &mut GpuMeasurement) {
+        let scope = measurement.scope;
+        measurement.has_inner_elsewhere = self.inner_elsewhere.end(scope.key, scope.name);
+        if let Some(parent) = measurement.parent_on_other_stream {
+            self.inner_elsewhere.add(scope.key, parent);
         }
     }
 
@@ -108,7 +121,7 @@ impl<D: EventApi> Completion<D> {
         if has_idle {
             let read = idle::Read {
                 ns,
-                is_busy: covered <= 0.0 && launch_ns < ns,
+                is_busy: covered <= 0.0 && !measurement.has_inner_elsewhere && launch_ns < ns,
                 begin: start.map(|start| (start.wall, start.uncertainty_ns)),
             };
             idle::add(&measurement, device, &read);

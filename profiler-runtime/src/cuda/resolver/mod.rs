@@ -24,6 +24,7 @@ mod exit_gate;
 mod flush;
 mod gauges;
 pub(crate) mod gpu_record;
+mod inner_elsewhere;
 pub(crate) mod log_sender;
 mod pace;
 mod progress;

@@ -177,6 +177,7 @@ impl<D: EventApi> ResolverState<D> {
         measurement.sequence = self.next_sequence;
         self.next_sequence += 1;
         self.completion.assign_step(&mut measurement);
+        self.completion.find_inner(&mut measurement);
         match (measurement.loss, measurement.pair) {
             (Some(loss), _) => self.completion.lose(measurement, loss),
             (None, Some(pair)) if pair.epoch == pair.context.epoch() => {

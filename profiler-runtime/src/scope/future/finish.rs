@@ -77,7 +77,9 @@ impl Progress {
         let Some(shared) = self.shared.take() else {
             return 0;
         };
-        self.children += shared.coverage.end(end);
+        let covered = shared.coverage.end(end);
+        self.children += covered;
+        name::count_covered(name, covered);
         let _reentrancy = ReentrancyGuard::try_enter();
         let id = shared.id;
         shared.end(name);
