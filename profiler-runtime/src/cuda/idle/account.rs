@@ -89,6 +89,10 @@ impl Account {
 
     /// Adds the samples of a round that has looked at this part of all threads.
     pub(super) fn add_round(&mut self, at: u64, part: f64, samples: &[Sample]) {
+        // The account may have begun while the round was under way.
+        if at < self.began {
+            return;
+        }
         self.last_round = at;
         self.turns += part;
         for sample in samples {
