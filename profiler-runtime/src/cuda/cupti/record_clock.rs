@@ -256,7 +256,7 @@ impl Line {
     fn counts_nanoseconds(&self) -> bool {
         let Self { first, last } = self;
         let off = (last.ours - first.ours) - (last.theirs - first.theirs);
-        off.abs() <= first.width.midpoint(last.width)
+        off.abs() <= first.width.midpoint(last.width) + TOLERANCE_NS
     }
 
     fn on_line(&self, theirs: i128) -> i128 {
