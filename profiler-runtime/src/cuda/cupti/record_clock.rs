@@ -5,13 +5,9 @@
 //! before or after that. PyTorch's counts ticks of the processor.
 //!
 //! So the clock is read, and compared with the profiler's. If it is another one, two more readings, some milliseconds
-//! apart, tell its rate. From then on it is read ten times a second: times are those on the line through the first reading and
-//! the last one, so that errors of the first readings do not grow with the time. A clock that stands still, changes its rate or
+//! apart, tell its rate. Each flush takes a further reading: times are those on the line through the first reading and the
+//! last one, so that errors of the first readings do not grow with the time. A clock that stands still, changes its rate or
 //! jumps is not used: no time is better than a wrong one.
-//!
-//! A reading is as exact as it was fast, so the fastest of several counts. A clock may be as far from where it is expected as
-//! the readings are inexact, and as the system may have slewed its own clock since the last one: some 50 µs for the tenth of a
-//! second.
 //!
 //! All of this happens on the recorder's thread.
 
@@ -25,21 +21,16 @@ use crate::clock::unix_ns;
 
 /// A difference to the profiler's clock that is attributed to the readings themselves, in nanoseconds.
 const TOLERANCE_NS: i128 = 1_000;
-/// The time between the readings that tell the rate, and no less than so many times what the first one took: then the rate is
-/// known to a thousandth.
+/// The time between the readings that tell the rate.
 const PAUSE: Duration = Duration::from_millis(4);
-const PAUSE_WIDTHS: i128 = 1_000;
 /// How many readings are taken, of which the most exact one counts.
 const TRIES: u32 = 8;
-/// A reading that takes longer tells nothing, in nanoseconds. Where clocks are read by system calls, it takes some 10 µs.
-const MAX_WIDTH_NS: i128 = 50_000;
-/// A reading that is as fast need not be taken again, in nanoseconds.
-const FAST_NS: i128 = 2_000;
+/// A reading that takes longer tells nothing, in nanoseconds.
+const MAX_WIDTH_NS: i128 = 1_000_000;
 /// The rates that a clock may have, in nanoseconds for a thousand of its units: those of counters between 10 GHz and 10 MHz.
 const RATES: std::ops::RangeInclusive<i128> = 100..=100_000;
-/// A clock is steady if it is found where it was expected, but for this part of the time since it was read last: systems slew
-/// their clocks by 500 millionths at most.
-const STEADY: i128 = 2_000;
+/// A clock is steady if it is found where it was expected, but for a thousandth of the time since it was read last.
+const STEADY: i128 = 1_000;
 /// A record that is further from the present has another clock than the one that was read, in nanoseconds.
 const MAX_DISTANCE_NS: i128 = 24 * 3_600_000_000_000;
 
@@ -57,7 +48,7 @@ pub(super) enum ClockError {
     Rate(i128),
     #[error("is not steady: it was {0} ns from where it was expected")]
     NotSteady(i128),
-    #[error("took longer than 50 µs to read, eight times")]
+    #[error("took longer than a millisecond to read")]
     NotRead,
     #[error("is not the one of the records, which lie {0} ns from the present")]
     OfRecords(i128),
@@ -109,9 +100,7 @@ impl RecordClock {
         let Some(first) = first.filter(|reading| !reading.is_ours()) else {
             return Ok(Self::Ours);
         };
-        let widths = u64::try_from(first.width * PAUSE_WIDTHS).unwrap_or_default();
-        let pause = PAUSE.max(Duration::from_nanos(widths));
-        let (Some(second), Some(third)) = (read(pause)?, read(pause)?) else {
+        let (Some(second), Some(third)) = (read(PAUSE)?, read(PAUSE)?) else {
             return Ok(Self::Ours);
         };
         let line = Line::through(first, second)?;
@@ -200,7 +189,7 @@ impl Reading {
             if reading.width >= 0 && best.is_none_or(|best| reading.width < best.width) {
                 best = Some(reading);
             }
-            if reading.is_ours() && (0..=FAST_NS).contains(&reading.width) {
+            if reading.is_ours() && reading.width <= MAX_WIDTH_NS {
                 break;
             }
         }
@@ -232,34 +221,19 @@ impl Line {
     /// Moves the end of the line to a later reading, which must be close to it.
     fn extended_to(self, reading: Reading) -> Result<Self, ClockError> {
         let Self { first, last } = self;
-        let off = self.on_line(reading.theirs) - reading.ours;
+        let off = self.ours_at(reading.theirs) - reading.ours;
+        // The rate is as uncertain as its two readings.
         let known = (last.ours - first.ours).max(1);
         let since = (reading.ours - last.ours).max(0);
-        // Each reading is off by half of its width at most, and the line beyond the last one by what the rate is.
-        let of_rate = (first.width + last.width) * since / known;
-        let of_readings = (last.width + reading.width + of_rate) / 2;
-        if off.abs() > of_readings + TOLERANCE_NS + since / STEADY {
+        let widths = first.width + last.width + reading.width;
+        let uncertain = widths * (1 + since / known) + TOLERANCE_NS;
+        if off.abs() > uncertain + since / STEADY {
             return Err(ClockError::NotSteady(off));
         }
         Self::through(first, reading)
     }
 
     fn ours_at(&self, theirs: i128) -> i128 {
-        if self.counts_nanoseconds() {
-            return self.first.ours + theirs - self.first.theirs;
-        }
-        self.on_line(theirs)
-    }
-
-    /// Returns `true` if the readings cannot tell the clock's rate from one nanosecond a unit, which CUPTI's own clock has.
-    /// Lengths of records are then exact, while the rate of the line is only known to a thousandth at first.
-    fn counts_nanoseconds(&self) -> bool {
-        let Self { first, last } = self;
-        let off = (last.ours - first.ours) - (last.theirs - first.theirs);
-        off.abs() <= first.width.midpoint(last.width) + TOLERANCE_NS
-    }
-
-    fn on_line(&self, theirs: i128) -> i128 {
         let Self { first, last } = self;
         let (ours, other) = (last.ours - first.ours, last.theirs - first.theirs);
         // Not zero: see `through`.
@@ -267,9 +241,6 @@ impl Line {
     }
 
     fn rate(&self) -> f64 {
-        if self.counts_nanoseconds() {
-            return 1.0;
-        }
         (self.last.ours - self.first.ours) as f64 / (self.last.theirs - self.first.theirs) as f64
     }
 }
@@ -364,88 +335,6 @@ mod tests {
         };
         let reading = Reading::take(&slow, &|| Some(EPOCH));
         assert_eq!(reading, Err(ClockError::NotRead));
-    }
-
-    #[test]
-    fn a_clock_close_to_the_profilers_is_told_from_it_by_a_fast_reading() {
-        // The first reading takes 45 µs, and is around the other clock's time.
-        let looks = Cell::new(0);
-        let ours = || {
-            looks.set(looks.get() + 1);
-            EPOCH + looks.get() * 100 + if looks.get() > 1 { 45_000 } else { 0 }
-        };
-        let theirs = || Some(EPOCH + looks.get() * 100 + 30_000);
-        let reading = Reading::take(&ours, &theirs).expect("one was fast");
-        let reading = reading.expect("the clock tells its time");
-        assert!(!reading.is_ours(), "{reading:?}");
-        assert!(reading.width <= 100, "{reading:?}");
-    }
-
-    #[test]
-    fn a_clock_may_be_slewed_and_not_jump() {
-        /// Returns what becomes of a clock that is read every tenth of a second, runs at `slewed` millionths more after a
-        /// second, and is read again `pause` nanoseconds after two seconds, when it is off by `jump`.
-        fn read(slewed: i128, pause: i128, jump: i128) -> Result<RecordClock, ClockError> {
-            let reading = |since: i128, jump: i128| Reading {
-                ours: i128::from(EPOCH) + since,
-                theirs: since + (since - 1_000_000_000).max(0) * slewed / 1_000_000 + jump,
-                width: 200,
-            };
-            let line = Line::through(reading(0, 0), reading(8_000_000, 0))?;
-            let mut clock = RecordClock::Other(line);
-            for tenth in 1..=20 {
-                clock = clock.after(reading(tenth * 100_000_000, 0))?;
-            }
-            clock.after(reading(2_000_000_000 + pause, jump))
-        }
-        let (tenth, second, minute) = (100_000_000, 1_000_000_000, 60_000_000_000);
-        for pause in [tenth, second, minute] {
-            for slewed in [0, 20, -450] {
-                assert!(read(slewed, pause, 0).is_ok(), "{slewed} {pause}");
-            }
-            let jumped = read(0, pause, pause / 1_000);
-            assert!(matches!(jumped, Err(ClockError::NotSteady(_))), "{pause}");
-            assert!(read(0, pause, pause / 4_000).is_ok(), "{pause}");
-        }
-        assert!(read(600, tenth, 0).is_err(), "no system slews so fast");
-        assert!(read(0, tenth, 60_000).is_err());
-    }
-
-    #[test]
-    fn records_of_a_clock_in_nanoseconds_keep_their_lengths() {
-        // Each reading is off by half of its width, to the other side than the one before.
-        let reading = |since: i128, off: i128| Reading {
-            ours: i128::from(EPOCH) + since + off,
-            theirs: since,
-            width: 8_000,
-        };
-        let length = |clock: RecordClock| {
-            let at = |theirs: u64| clock.unix_ns(theirs).expect("it is known");
-            at(50_001_000) - at(50_000_000)
-        };
-        let line = Line::through(reading(0, -4_000), reading(4_000_000, 4_000));
-        let clock = RecordClock::Other(line.expect("it is a clock"));
-        assert_eq!((length(clock), clock.other_rate()), (1_000, Some(1.0)));
-        // With time, the readings tell whether the rate is another one.
-        let clock = clock.after(reading(8_000_000, 4_000)).expect("steady");
-        let slewed = clock.after(reading(1_008_000_000, 54_000));
-        assert_ne!(slewed.expect("slewed").other_rate(), Some(1.0));
-    }
-
-    #[test]
-    fn a_rate_from_slow_readings_takes_longer() {
-        let pauses = Cell::new(Duration::ZERO);
-        let found = RecordClock::find(|pause| {
-            pauses.set(pauses.get() + pause);
-            let since = i128::try_from(pauses.get().as_nanos()).expect("it is short");
-            Ok(Some(Reading {
-                ours: i128::from(EPOCH) + since,
-                theirs: 3 * since,
-                width: 20_000,
-            }))
-        });
-        assert!(found.is_ok(), "{found:?}");
-        assert_eq!(pauses.get(), Duration::from_millis(40));
     }
 
     #[test]
