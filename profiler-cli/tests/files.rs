@@ -144,6 +144,11 @@ fn arguments_that_do_not_fit_together_exit_with_3() {
             "invalid value 'cuda'",
         ),
         (&["html", &trace, &trace], "one summary and one trace"),
+        (&["html", &trace, "-o", "-"], "give one, or /dev/stdout"),
+        (
+            &["report", &trace, &trace],
+            "to compare two runs: profiler diff",
+        ),
         (
             &["html", &trace, "--baseline", &trace],
             "the baseline is a trace",

@@ -79,6 +79,12 @@ impl Format {
         asked: Option<&PathBuf>,
         inputs: &[PathBuf],
     ) -> Result<PathBuf, Error> {
+        if asked.is_some_and(|asked| asked == Path::new("-")) {
+            return Err(Error::Usage(
+                "-o -: is no name of a file: give one, or /dev/stdout for standard output"
+                    .to_owned(),
+            ));
+        }
         let name = inputs.first().map_or_else(
             || "profile".into(),
             |input| input.file_name().unwrap_or_default().to_string_lossy(),
