@@ -27,6 +27,7 @@ mod lanes;
 mod output;
 mod printable;
 mod progress;
+mod run_of;
 mod staging;
 
 use std::ffi::OsString;

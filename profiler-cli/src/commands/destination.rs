@@ -115,7 +115,8 @@ fn stem(name: &str) -> &str {
     })
 }
 
-fn same_file(one: &Path, other: &Path) -> bool {
+/// Returns `true` if two paths lead to one file.
+pub(super) fn same_file(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,
         _ => one == other,
