@@ -6,12 +6,13 @@ use profiler_host::diagnostics;
 use profiler_host::process::{fork, privileges};
 
 use crate::config::SummaryTarget;
+use crate::cuda;
 use crate::name;
 use crate::session;
 use crate::switch::with_control;
 
-/// Warns of globs that match no name, of a recording that never began, and of an interval without a summary. Called before the last summary is written,
-/// which repeats the warnings.
+/// Warns of globs that match no name, of a recording that never began, of an interval without a summary, and of a libtorch
+/// that is not there. Called before the last summary is written, which repeats the warnings.
 pub(super) fn warn() {
     static WARNED: AtomicBool = AtomicBool::new(false);
     if !fork::is_own_process() || WARNED.swap(true, Relaxed) {
@@ -21,6 +22,7 @@ pub(super) fn warn() {
         .into_iter()
         .chain(recording_never_began())
         .chain(interval_without_effect())
+        .chain(missed_libtorch())
     {
         diagnostics::warn_once(&mistake);
     }
@@ -64,6 +66,15 @@ fn interval_without_effect() -> Option<String> {
     // With raised privileges the target may have been ignored, which has a warning of its own.
     (!privileges::are_raised()).then(|| {
         format!("{interval} is set and {summary}, so nothing was written: set it to a file")
+    })
+}
+
+/// Returns a warning if `PROFILER_CUDA_STREAM` asks for the stream of a library that the process does not have.
+fn missed_libtorch() -> Option<String> {
+    cuda::has_missed_libtorch().then(|| {
+        "PROFILER_CUDA_STREAM: the process has loaded no libtorch that tells its stream (`aoti_torch_get_current_cuda_stream` in \
+         `libtorch_cuda.so`), so calls without a stream have no GPU time: builds for the CPU and old releases lack it"
+            .to_owned()
     })
 }
 
