@@ -172,6 +172,7 @@ pub fn gather(timeline: &Timeline, by: GroupBy, measured: &Measured) -> KeyAvera
         notes.push(measured.when_empty.to_owned());
     }
     let averages = KeyAverages {
+        row_limit: None,
         rows,
         self_cpu_time_total_ns: self_cpu,
         self_cuda_time_total_ns: self_cuda,

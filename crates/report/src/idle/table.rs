@@ -104,7 +104,7 @@ impl DeviceIdle {
 
     fn charges_text(&self, options: &TableOptions) -> String {
         let mut charges: Vec<&IdleCharge> = self.charges.iter().collect();
-        let hidden = options.row_limit.truncate(&mut charges);
+        let hidden = options.limit(&mut charges);
         let all = self.charged_ns().max(1) as f64;
         let working = self.working_ns().max(1) as f64;
         let rows = || charges.iter().copied();
