@@ -104,6 +104,8 @@ pub(crate) struct Control {
     pub(crate) settings: Settings,
     /// `true` if the program has called [`set_enabled`].
     is_set_by_program: bool,
+    /// `true` if measuring was ever on.
+    was_on: bool,
     /// `true` if the program has ever turned measuring off with [`set_enabled`].
     was_turned_off: bool,
     /// `true` if the program has ever called [`pause`].
@@ -140,6 +142,7 @@ pub(crate) fn with_control<T>(change: impl FnOnce(&mut Control) -> T) -> T {
         Control::new(settings)
     });
     let result = change(control);
+    control.was_on |= control.is_published && control.is_on();
     let word = control.word();
     let before = SWITCH.load(Relaxed);
     if control.is_published && word != before {
@@ -166,6 +169,7 @@ impl Control {
         Self {
             settings,
             is_set_by_program: false,
+            was_on: false,
             was_turned_off: false,
             was_paused: false,
             bypasses: 0,
@@ -315,6 +319,13 @@ pub(crate) fn asked_by_environment() -> Option<bool> {
     let settings = ENVIRONMENT.get()?;
     let is_set = settings.from_environment.contains(&"PROFILER_ENABLED");
     is_set.then_some(settings.enabled)
+}
+
+/// Returns `true` if `PROFILER_ENABLED` has turned measuring off, and nothing has turned it on since: the outputs that the
+/// settings ask for would be empty, and are not written.
+pub(crate) fn is_off_by_environment() -> bool {
+    let was_on = || with_control(|control| control.was_on);
+    !NEVER_MEASURES && asked_by_environment() == Some(false) && !was_on()
 }
 
 /// Publishes the switch word, now and with each change from now on: the profiler has started.
