@@ -269,21 +269,11 @@ pub(crate) fn set_enabled(enabled: bool) -> bool {
     asked_by_environment() == Some(!enabled)
 }
 
-/// The setting that turns measuring off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OffReason {
-    /// A [`pause`] is running.
-    Pause,
-    /// The program has called [`set_enabled`].
-    Program,
-    /// `PROFILER_ENABLED`.
-    Environment,
-    /// The program's `Builder`.
-    Builder,
-}
-
-/// Returns the setting that turns measuring off, or `None` if it is on.
-pub(crate) fn off_reason() -> Option<OffReason> {
+/// Returns why no call is measured, and what to do about it, or `None` if calls are measured.
+pub(crate) fn why_off() -> Option<&'static str> {
+    if WHY_NEVER.is_some() {
+        return WHY_NEVER;
+    }
     let (enabled, is_paused, is_set_by_program) = with_control(|control| {
         let is_paused = control.bypasses > 0;
         (
@@ -292,14 +282,26 @@ pub(crate) fn off_reason() -> Option<OffReason> {
             control.is_set_by_program,
         )
     });
+    let asked = asked_by_environment();
     if enabled {
-        is_paused.then_some(OffReason::Pause)
+        is_paused.then_some("a `pause` is running: measuring goes on after it")
+    } else if is_set_by_program && asked == Some(true) {
+        Some(
+            "the program has called `set_enabled(false)`, which overrides PROFILER_ENABLED: remove the call, or call \
+             `set_enabled(true)`",
+        )
     } else if is_set_by_program {
-        Some(OffReason::Program)
-    } else if asked_by_environment() == Some(false) {
-        Some(OffReason::Environment)
+        Some(
+            "the program has called `set_enabled(false)`: remove the call, or call `set_enabled(true)`",
+        )
+    } else if asked == Some(false) {
+        Some(
+            "PROFILER_ENABLED turns measuring off: set PROFILER_ENABLED=1, or call `set_enabled(true)`",
+        )
     } else {
-        Some(OffReason::Builder)
+        Some(
+            "`Builder::enabled(false)` turns measuring off: remove it, call `set_enabled(true)`, or set PROFILER_ENABLED=1",
+        )
     }
 }
 

@@ -245,7 +245,7 @@ fn an_empty_summary_says_which_setting_left_it_empty() {
         ),
         (
             &[(MODE, "pause")],
-            "a `pause` is running: call `summary` after it",
+            "a `pause` is running: measuring goes on after it",
         ),
         (
             &[("PROFILER_ENABLED", "0")],
