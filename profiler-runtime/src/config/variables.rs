@@ -22,7 +22,7 @@ pub const VARIABLES: [Variable; 25] = [
         name: "PROFILER_ENABLED",
         takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
         default: "`1`",
-        meaning: "Turns measuring on or off. `set_enabled` changes it at run time.",
+        meaning: "Turns measuring on or off. `set_enabled` changes it at run time. Off to the end, it leaves the outputs of the other variables unwritten, and a warning says so.",
         names_path: false,
     },
     Variable {

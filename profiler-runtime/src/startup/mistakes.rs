@@ -9,14 +9,20 @@ use crate::config::SummaryTarget;
 use crate::cuda;
 use crate::name;
 use crate::session;
-use crate::switch::with_control;
+use crate::switch::{self, with_control};
 
-/// Warns of globs that match no name, of a recording that never began, of an interval without a summary, and of a libtorch
-/// that is not there. Called before the last summary is written, which repeats the warnings.
+/// Warns of globs that match no name, of a recording that never began, of an interval without a summary, of outputs that are
+/// not written because measuring was off, and of a libtorch that is not there. Called before the last summary is written, which
+/// repeats the warnings.
 pub(super) fn warn() {
     static WARNED: AtomicBool = AtomicBool::new(false);
     if !fork::is_own_process() || WARNED.swap(true, Relaxed) {
         return;
+    }
+    if switch::is_off_by_environment() {
+        return outputs_while_off()
+            .into_iter()
+            .for_each(|mistake| diagnostics::warn_once(&mistake));
     }
     for mistake in globs_without_effect()
         .into_iter()
@@ -26,6 +32,29 @@ pub(super) fn warn() {
     {
         diagnostics::warn_once(&mistake);
     }
+}
+
+/// Returns a warning if the settings ask for outputs, which are not written because `PROFILER_ENABLED` turned measuring off.
+fn outputs_while_off() -> Option<String> {
+    let outputs = with_control(|control| {
+        let settings = &control.settings;
+        let has_trace = cfg!(feature = "trace") && settings.session.trace.is_some();
+        let summary = settings.origin("PROFILER_SUMMARY", "`Builder::summary`");
+        [
+            (summary, settings.summary != SummaryTarget::Off),
+            ("PROFILER_TENSORBOARD", settings.tensorboard.is_some()),
+            ("PROFILER_TRACE", has_trace),
+        ]
+    });
+    let asked = outputs.iter().filter(|(_, is_asked)| *is_asked);
+    let asked: Vec<&str> = asked.map(|(output, _)| *output).collect();
+    (!asked.is_empty()).then(|| {
+        format!(
+            "PROFILER_ENABLED turns measuring off, so nothing is written for {}: set PROFILER_ENABLED=1, or call \
+             `set_enabled(true)`",
+            asked.join(", ")
+        )
+    })
 }
 
 fn globs_without_effect() -> Vec<String> {
