@@ -11,6 +11,7 @@ use super::table::by_self_time;
 use super::{time_line, tree, work};
 use crate::call_tree::CallTree;
 use crate::callers::{CallEdge, EdgeTimes};
+use crate::gpu_use::GpuUse;
 use crate::history::HistoryPoint;
 use crate::kernels::Kernels;
 use crate::options::TableOptions;
@@ -100,6 +101,7 @@ fn row_json(row: &Row) -> String {
         ),
         Field::optional("cpu", row.cpu.map(|times| times_json(&times))),
         Field::optional("cuda", row.cuda.map(|times| times_json(&times))),
+        Field::optional("gpu", row.gpu.map(gpu_json)),
         Field::optional("cpu_histogram", row.cpu_histogram.as_ref().and_then(bars)),
         Field::optional("cuda_histogram", row.cuda_histogram.as_ref().and_then(bars)),
         Field::raw("history", array(row.history.iter().map(point_json))),
@@ -128,6 +130,11 @@ fn times_json(times: &Times) -> String {
         single(times.p95_ns),
         single(times.p99_ns),
     ])
+}
+
+/// Returns how long the GPUs were busy with the work of a row, and how long they waited for it.
+fn gpu_json(gpu: GpuUse) -> String {
+    array([gpu.busy_ns, gpu.idle_caused_ns].map(time))
 }
 
 /// Returns the start and the length of a span, the calls that ended in it, and their self times on the CPU and on the GPU.

@@ -343,4 +343,4 @@ fn tint(name: &str) -> u32 {
 
 #[cfg(test)]
 #[path = "strip_tests.rs"]
-mod tests;
+pub(super) mod tests;

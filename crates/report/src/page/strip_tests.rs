@@ -7,7 +7,7 @@ use crate::page::Page;
 use crate::timeline::{Launch, Slice, SliceKind, SliceName, Timeline, Track, TrackKind};
 
 /// A window of 1 ms: `loader` is in two calls of half of it each, before kernels of 100 µs.
-fn window(loader: &str) -> Timeline {
+pub(in crate::page) fn window(loader: &str) -> Timeline {
     let mut timeline = Timeline {
         duration_ns: 1_000_000,
         has_kernels: true,
