@@ -4,6 +4,8 @@ use std::fmt;
 
 use profiler_host::diagnostics::printable;
 
+use crate::text::json::{array, string};
+
 /// A sentence whose names are set apart, so that a name is never mistaken for a word.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sentence(pub(crate) Vec<Part>);
@@ -39,6 +41,21 @@ impl Sentence {
     pub(crate) fn then(mut self, other: Self) -> Self {
         self.0.extend(other.0);
         self
+    }
+
+    /// Returns sentences as plain text.
+    pub(crate) fn join(sentences: &[Self]) -> String {
+        let sentences = sentences.iter().map(Self::to_string);
+        sentences.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns sentences as a JSON array of texts.
+    pub(crate) fn json(sentences: &[Self]) -> String {
+        array(
+            sentences
+                .iter()
+                .map(|sentence| string(&sentence.to_string())),
+        )
     }
 
     fn with(mut self, part: Part) -> Self {

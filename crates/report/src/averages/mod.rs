@@ -24,6 +24,8 @@ use super::text::json::{array, lines, object, string};
 use super::text::{Field, nanoseconds};
 use crate::name;
 
+#[cfg(feature = "export")]
+pub(crate) use of_timeline::of_devices;
 pub use of_timeline::{Measured, gather};
 
 /// The calls of a `Trace`, a [`Timeline`](super::Timeline) or a [`Summary`](crate::Summary), averaged over
