@@ -4,7 +4,7 @@
 //     CHROMIUM=PROGRAM NODE_MODULES=FOLDER node page_in_browser.mjs FOLDER
 //
 // FOLDER has `cpu.html` and `gpu.html` (quickstart), `window.html` (a window of quickstart on a GPU), and `names.html`,
-// `scopes.html`, `kernels.html` and `hostile.html` of the tests. No request leaves this machine, and a page makes none at all.
+// `scopes.html`, `kernels.html`, `gpus.html` and `hostile.html` of the tests. No request leaves this machine, and a page makes none at all.
 
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
@@ -521,7 +521,7 @@ async function hostileNames(browser) {
 
 async function accessibility(browser) {
   for (const theme of ['light', 'dark']) {
-    for (const name of ['window', 'hostile', 'cpu', 'kernels']) {
+    for (const name of ['window', 'hostile', 'cpu', 'kernels', 'gpus']) {
       const page = await open(browser, name, { theme, bypass: true });
       await page.evaluate(axe);
       for (const view of await page.$$eval('[role=tab]', (tabs) => tabs.map((tab) => tab.id.slice(4)))) {
@@ -546,7 +546,7 @@ async function accessibility(browser) {
 
 async function widths(browser) {
   for (const width of WIDTHS) {
-    for (const name of ['window', 'hostile', 'names', 'scopes', 'kernels']) {
+    for (const name of ['window', 'hostile', 'names', 'scopes', 'kernels', 'gpus']) {
       const page = await open(browser, name, { width });
       for (const view of await page.$$eval('[role=tab]', (tabs) => tabs.map((tab) => tab.id.slice(4)))) {
         await tab(page, view);

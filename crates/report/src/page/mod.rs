@@ -39,7 +39,7 @@ use crate::timeline::Timeline;
 const STYLE: &str = include_str!("scripts/page.css");
 
 /// The SHA-256 of [`STYLE`], in base64. A test compares it.
-const STYLE_HASH: &str = "w4A6FAtWJDtQ+OPxPbN2G3/WZR2d9VKtLLNWqj38rcE=";
+const STYLE_HASH: &str = "Ek3e/qee0QnbKd/rT0SUK27wKAwTMuY/HYYKib4PDW4=";
 
 /// Parts of one script, in this order. Each has one job; they share the scope of the function around them.
 const SCRIPT: &str = concat!(

@@ -114,7 +114,7 @@ fn no_two_functions_of_a_device_have_the_same_hatching() {
     };
     let first = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let second = ["i", "a", "j", "h", "k", "l", "m", "n"];
-    let chosen = hatchings(&[device(&first), device(&second)]);
+    let chosen = hatchings(&[&device(&first), &device(&second)]);
     let numbers =
         |place: usize| -> Vec<usize> { chosen[place].iter().map(|(number, _)| *number).collect() };
     assert_eq!(numbers(0), [0, 1, 2, 3, 4, 5, 6, 7]);
@@ -165,6 +165,43 @@ fn a_page_without_kernels_has_no_strip() {
     assert!(page(&window("load")).contains("id=strips"));
     let page = page(&without);
     assert!(!page.contains("id=strips") && !page.contains("<div class=\"clock cuda"));
+}
+
+/// A machine whose GPUs have different shares of busy time: the last one the least.
+fn machine(devices: u32) -> GpuIdle {
+    let one = window("load").gpu_idle().devices.remove(0);
+    let device = |ordinal| DeviceIdle {
+        device: Some(ordinal),
+        busy_ns: one.busy_ns - i64::from(ordinal),
+        host_ns: one.host_ns + i64::from(ordinal),
+        ..one.clone()
+    };
+    GpuIdle {
+        devices: (0..devices).map(device).collect(),
+    }
+}
+
+#[test]
+fn of_many_gpus_eight_have_strips_and_one_is_unfolded() {
+    let html = |devices| {
+        let mut html = String::new();
+        push(&mut html, &machine(devices));
+        html
+    };
+    let count = |devices, text: &str| html(devices).matches(text).count();
+    let strips = [1, 4, 5, 8, 9, 100].map(|devices| count(devices, "<svg class=strip"));
+    assert_eq!(strips, [1, 4, 5, 8, 8, 8]);
+    let folds = [4, 5, 8, 9, 100].map(|devices| count(devices, "<details"));
+    assert_eq!(folds, [0, 5, 8, 9, 9]);
+    let nine = html(9);
+    let (_, open) = nine
+        .split_once("<details class=parts open>")
+        .expect("one is open");
+    assert!(!open.contains("<details class=parts open>") && !open.contains("<svg class=strip"));
+    assert!(nine.contains("The 8 GPUs of 9 that were busy least, in the order of their numbers."));
+    assert!(nine.contains("<summary>1 busier GPU</summary>\n<ol>\n<li><em>GPU 0</em>"));
+    assert_eq!(count(100, "<li><em>GPU "), 60);
+    assert!(html(100).contains("The rest is left out here"));
 }
 
 #[test]
