@@ -175,6 +175,25 @@ async function columnsAt(browser, name, width, all) {
   await page.close();
 }
 
+/** Without script, the style leaves out columns. */
+async function columnsWithoutScript(browser) {
+  const narrow = { cpu: ['Function', 'Calls', 'Self', 'Self %'], gpu: ['Function', 'Limited by', 'Self', 'Self'],
+    kernels: ['Function', 'Limited by', 'Self', 'Idle caused'] };
+  for (const [name, titles] of Object.entries(narrow)) {
+    for (const width of WIDTHS) {
+      const page = await open(browser, name, { width, script: false });
+      const [fits, all] = await page.$eval('#functions .scroll', (box) => [box.scrollWidth <= box.clientWidth,
+        [...box.querySelectorAll('tr')].slice(0, 3).map((row) => [...row.cells].filter((cell) => cell.offsetWidth > 0))
+          .map((cells) => cells.filter((cell) => cell.scope !== 'colgroup').map((cell) => cell.textContent.trim()))]);
+      const [first, second, cells] = all;
+      check(name, `without script, the table is not wider than ${width} px`, fits);
+      check(name, `without script, each column has its head at ${width} px`, first.length + second.length, cells.length);
+      if (width === 360) check(name, 'without script, what matters most fits', [...first, ...second], titles);
+      await page.close();
+    }
+  }
+}
+
 async function searching(browser) {
   const page = await open(browser, 'names');
   const [search, restriction] = ['#functions input[type=search]', '#functions input[type=text]'];
@@ -595,7 +614,7 @@ const browser = await puppeteer.launch({
     '--host-resolver-rules=MAP * ~NOTFOUND'],
 });
 try {
-  for (const part of [tableWithoutScript, sorting, columns, searching, rows, icicle, deepTree, timeLine, timeLineOfKernels, deepTimeLine, hostileNames, shell, accessibility,
+  for (const part of [tableWithoutScript, sorting, columns, columnsWithoutScript, searching, rows, icicle, deepTree, timeLine, timeLineOfKernels, deepTimeLine, hostileNames, shell, accessibility,
     widths]) {
     await part(browser);
   }

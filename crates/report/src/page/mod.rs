@@ -39,7 +39,7 @@ use crate::timeline::Timeline;
 const STYLE: &str = include_str!("scripts/page.css");
 
 /// The SHA-256 of [`STYLE`], in base64. A test compares it.
-const STYLE_HASH: &str = "Ek3e/qee0QnbKd/rT0SUK27wKAwTMuY/HYYKib4PDW4=";
+const STYLE_HASH: &str = "sRrGZjGlWeiqGh23UmWxZgPpHPmnVlBaS/qMkJ2SsWU=";
 
 /// Parts of one script, in this order. Each has one job; they share the scope of the function around them.
 const SCRIPT: &str = concat!(
@@ -66,7 +66,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "cqI0OpxihAOGjUe2SbT/8acK3s+7maJ+vTksS1DEJhI=";
+const SCRIPT_HASH: &str = "4u+dcyFNU2Hx6Yh4AT4ViAX9mQSNv7vEuS1cSRImKDY=";
 
 /// What a time line says, without its rows.
 #[derive(Default)]

@@ -36,6 +36,15 @@ impl Columns {
         }
     }
 
+    /// Returns the classes by which the style chooses columns where there is no script.
+    fn class(self) -> &'static str {
+        match self {
+            Self::Cpu => "on-cpu",
+            Self::Cuda => "on-gpu",
+            Self::CudaAndGpu => "on-gpu with-idle",
+        }
+    }
+
     /// Returns the titles of the columns of CUDA.
     fn of_cuda(self) -> Vec<&'static str> {
         match self {
@@ -51,8 +60,9 @@ pub(super) fn push(html: &mut String, summary: &Summary) {
     if !summary.rows.is_empty() {
         let columns = Columns::of(&summary.rows);
         html.push_str(
-            "<div class=scroll tabindex=0 role=region aria-label=\"Table of functions\">\n<table class=rows>\n",
+            "<div class=scroll tabindex=0 role=region aria-label=\"Table of functions\">\n",
         );
+        let _ = writeln!(html, "<table class=\"rows bare {}\">", columns.class());
         push_head(html, columns);
         html.push_str("<tbody>\n");
         for row in by_self_time(summary).into_iter().take(ROWS) {
@@ -174,6 +184,8 @@ mod tests {
     fn rows_of_a_window_with_kernels_say_how_long_the_gpu_worked_and_waited() {
         let mut timeline = window("load");
         let html = Page::new().timeline(&timeline).to_html();
+        // By these classes, the style chooses columns where there is no script.
+        assert!(html.contains("<table class=\"rows bare on-gpu with-idle\">"));
         assert!(html.contains("<th colspan=9 scope=colgroup class=cuda>CUDA"));
         assert!(html.contains("<th scope=col>GPU busy<th scope=col>Idle caused\n"));
         let last = |name: &str| {

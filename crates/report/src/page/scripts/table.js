@@ -91,6 +91,7 @@ class FunctionTable {
     this.problem = el('span', { class: 'status', id: 'restrict-problem', role: 'alert' });
     this.more = el('p', { class: 'more' });
     this.table = /** @type {HTMLTableElement} */ (view.querySelector('table'));
+    this.table.className = 'rows';
     this.table.replaceChildren(this.head(), this.body);
     view.querySelector('.more')?.remove();
     view.querySelector('.scroll')?.before(this.controls());
