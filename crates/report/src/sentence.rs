@@ -82,9 +82,31 @@ impl fmt::Display for Sentence {
 /// Formats a fraction as a percentage in a sentence.
 pub(crate) fn percent(fraction: f64) -> String {
     let percent = 100.0 * fraction;
-    if percent > 0.0 && percent < 0.95 {
+    if percent > 0.0 && percent < 0.05 {
+        "under 0.1 %".to_owned()
+    } else if percent > 0.0 && percent < 0.95 {
         format!("{percent:.1} %")
     } else {
         format!("{percent:.0} %")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percent;
+
+    #[test]
+    fn what_is_not_zero_does_not_look_like_it() {
+        for (fraction, text) in [
+            (0.0, "0 %"),
+            (1e-9, "under 0.1 %"),
+            (0.000_49, "under 0.1 %"),
+            (0.000_51, "0.1 %"),
+            (0.009_4, "0.9 %"),
+            (0.0096, "1 %"),
+            (1.0, "100 %"),
+        ] {
+            assert_eq!(percent(fraction), text);
+        }
     }
 }

@@ -24,6 +24,8 @@ const STRIPS: usize = 8;
 pub(super) const FOLDED: usize = 60;
 /// The tints of a hue that distinguish names. The script has the same.
 const TINTS: u32 = 5;
+/// Less of a window is not said beside a bar that has more.
+const LEAST_SAID: f64 = 0.0005;
 /// A name is written into a strip if its function has half of each of so many columns in a row.
 const LABELLED: usize = COLUMNS / 12;
 
@@ -254,21 +256,24 @@ fn push_bars(
     let part_of = |ns: i64| 100.0 * ns as f64 / window;
     html.push_str("<ol>\n");
     let mut bar = |name: &str, busy: i64, idle: i64, part: StripPart| {
-        let mut said = Vec::new();
-        if busy > 0 {
-            said.push(format!("{} busy", percent(busy as f64 / window)));
-        }
-        if idle > 0 {
-            let idle = percent(idle as f64 / window);
-            // In the other parts, nothing was to be done, or it is not known what the device did.
-            let word = match part {
-                StripPart::Function(_)
-                | StripPart::OtherFunctions
-                | StripPart::Outside
-                | StripPart::Launched => " idle",
-                _ => "",
-            };
-            said.push(format!("{idle}{word}"));
+        // In the other parts, nothing was to be done, or it is not known what the device did.
+        let idle_word = match part {
+            StripPart::Function(_)
+            | StripPart::OtherFunctions
+            | StripPart::Outside
+            | StripPart::Launched => " idle",
+            _ => "",
+        };
+        let said = [(busy, " busy"), (idle, idle_word)];
+        // What is as good as nothing is said only of a bar that has no more.
+        let said = said.map(|(ns, word)| (ns as f64 / window, word));
+        let is_said = |(share, _): &&(f64, &str)| *share >= LEAST_SAID;
+        let texts = said.iter().filter(is_said);
+        let mut texts: Vec<String> = texts
+            .map(|(share, word)| format!("{}{word}", percent(*share)))
+            .collect();
+        if texts.is_empty() {
+            texts.push(percent((busy + idle) as f64 / window));
         }
         let _ = writeln!(
             html,
@@ -278,7 +283,7 @@ fn push_bars(
             part_of(busy),
             part_of(idle),
             fill(part, hatchings).as_deref().unwrap_or("class=before"),
-            said.join(", ")
+            texts.join(", ")
         );
     };
     let mut busy = device.busy_ns;

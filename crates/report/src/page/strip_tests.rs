@@ -167,6 +167,23 @@ fn a_page_without_kernels_has_no_strip() {
     assert!(!page.contains("id=strips") && !page.contains("<div class=\"clock cuda"));
 }
 
+#[test]
+fn a_bar_says_nothing_of_what_is_as_good_as_nothing() {
+    let mut device = window("load").gpu_idle().devices.remove(0);
+    device.functions[0].busy_ns = 400;
+    let text = |device: &DeviceIdle| {
+        let mut html = String::new();
+        let devices = vec![device.clone()];
+        push(&mut html, &GpuIdle { devices });
+        let (_, bar) = html.split_once("<b>load</b>").expect("the bar");
+        let (_, text) = bar.split_once("<span>").expect("a text");
+        text.split('<').next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(text(&device), "40 % idle");
+    device.functions[0].idle_ns = 0;
+    assert_eq!(text(&device), "under 0.1 %");
+}
+
 /// A machine whose GPUs have different shares of busy time: the last one the least.
 fn machine(devices: u32) -> GpuIdle {
     let one = window("load").gpu_idle().devices.remove(0);
