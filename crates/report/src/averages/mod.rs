@@ -24,9 +24,9 @@ use super::text::json::{array, lines, object, string};
 use super::text::{Field, nanoseconds};
 use crate::name;
 
-#[cfg(feature = "export")]
-pub(crate) use of_timeline::of_devices;
 pub use of_timeline::{Measured, gather};
+#[cfg(feature = "export")]
+pub(crate) use of_timeline::{missing, of_devices};
 
 /// The calls of a `Trace`, a [`Timeline`](super::Timeline) or a [`Summary`](crate::Summary), averaged over
 /// all calls of the same name.

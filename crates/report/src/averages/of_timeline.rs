@@ -418,7 +418,7 @@ fn count_memory(
 }
 
 /// Describes what the time line lacks.
-fn missing(timeline: &Timeline) -> Vec<String> {
+pub(crate) fn missing(timeline: &Timeline) -> Vec<String> {
     let missing = timeline.missing.iter().map(|(reason, count)| match count {
         0 => reason.clone(),
         count => format!("{count} {reason}"),

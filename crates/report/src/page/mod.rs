@@ -39,7 +39,7 @@ use crate::timeline::Timeline;
 const STYLE: &str = include_str!("scripts/page.css");
 
 /// The SHA-256 of [`STYLE`], in base64. A test compares it.
-const STYLE_HASH: &str = "sRrGZjGlWeiqGh23UmWxZgPpHPmnVlBaS/qMkJ2SsWU=";
+const STYLE_HASH: &str = "CLZJWK/0Km26HVLaqFleIqLIafn7OUlTj8cIzEunUuk=";
 
 /// Parts of one script, in this order. Each has one job; they share the scope of the function around them.
 const SCRIPT: &str = concat!(

@@ -222,6 +222,22 @@ fn of_many_gpus_eight_have_strips_and_one_is_unfolded() {
 }
 
 #[test]
+fn what_is_missing_from_a_window_is_said_once() {
+    let mut timeline = window("load");
+    timeline
+        .missing
+        .push(("scopes found their ring full".to_owned(), 3));
+    let said = |page: Page<'_>| {
+        page.to_html()
+            .matches("<li>3 scopes found their ring full")
+            .count()
+    };
+    assert_eq!(said(Page::new().timeline(&timeline)), 1);
+    let of_run = crate::Summary::default();
+    assert_eq!(said(Page::new().summary(&of_run).timeline(&timeline)), 1);
+}
+
+#[test]
 fn tints_are_those_of_the_script() {
     // `tintOf` of `canvas.js`.
     let names = ["", "a", "ab", "load_batch", "é😀"];
