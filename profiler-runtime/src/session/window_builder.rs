@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::assemble;
 use super::clock_line::ClockLine;
+use super::processor::ProcessorSamples;
 use super::record::{LinkedScope, NONE, RecordKind, ScopeRecord, ThreadInfo};
 use super::trace::{Meta, Step, Trace, Truncation};
 use super::window::{WindowClose, WindowSpec};
@@ -26,6 +27,7 @@ pub(super) struct WindowBuilder {
     gpu: Vec<GpuRecord>,
     replays: Vec<GpuRecord>,
     pub(super) work: WorkBuilder,
+    pub(super) processor: ProcessorSamples,
     threads: Vec<Arc<ThreadInfo>>,
     /// The index in `threads` of each thread, by the address of its information.
     places: HashMap<usize, u32>,
@@ -155,6 +157,7 @@ impl WindowBuilder {
         self.replays = Vec::new();
         self.threads = Vec::new();
         self.places = HashMap::new();
+        self.processor = ProcessorSamples::default();
         (given_up as u64, self.work.clear())
     }
 
@@ -232,6 +235,12 @@ impl WindowBuilder {
             (clock_line.unix_ns(spec.opened), clock_line.unix_ns(closed)),
             (spec.opened, closed),
         );
+        let mut processor = self.processor;
+        let mut samples_of = |thread: &Arc<ThreadInfo>| match work.is_recorded {
+            true => processor.take(thread.number, (spec.opened, closed)),
+            false => Vec::new(),
+        };
+        let processor = self.threads.iter().map(&mut samples_of).collect();
         Trace {
             scopes: self.scopes,
             nodes,
@@ -240,6 +249,7 @@ impl WindowBuilder {
             work,
             gpu_samples,
             steps,
+            processor,
             threads: self.threads,
             names: name::all(),
             clock_line,

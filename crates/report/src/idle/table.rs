@@ -249,6 +249,9 @@ fn named_json(named: &WaitsOfNamed) -> String {
         Field::raw("half_in", named.half_in),
         Field::raw("of", named.of),
         Field::raw("longest_call_ns", named.longest_call_ns),
+        Field::raw("running_ns", named.running_ns),
+        Field::raw("ready_ns", named.ready_ns),
+        Field::raw("off_processor_ns", named.off_processor_ns),
         Field::raw("meanwhile", lines(meanwhile)),
     ])
 }
