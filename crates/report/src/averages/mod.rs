@@ -6,6 +6,7 @@ mod of_timeline;
 mod table;
 mod tally;
 mod unlinked;
+mod unnamed;
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -25,6 +26,8 @@ use super::text::{Field, nanoseconds};
 use crate::name;
 
 pub use of_timeline::{Measured, gather};
+#[cfg(feature = "export")]
+pub(crate) use of_timeline::{missing, of_devices};
 
 /// The calls of a `Trace`, a [`Timeline`](super::Timeline) or a [`Summary`](crate::Summary), averaged over
 /// all calls of the same name.
