@@ -6,6 +6,7 @@ mod of_timeline;
 mod table;
 mod tally;
 mod unlinked;
+mod unnamed;
 
 use std::borrow::Borrow;
 use std::fmt;

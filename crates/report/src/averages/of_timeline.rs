@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::KeyAverages;
 use super::group::Groups;
 use super::tally::{Call, CallGpuTime, Edges, Tally, ns};
-use super::unlinked;
+use super::{unlinked, unnamed};
 use crate::call_tree::callers;
 use crate::covered::{covered, streams};
 use crate::group_by::GroupBy;
@@ -27,7 +27,7 @@ pub struct Measured {
     pub shortest_ns: f64,
     /// The time that a scope takes to have its GPU time recorded, outside of its time on the CPU, in nanoseconds.
     pub gpu_cost_ns: f64,
-    /// `true` if the program can link calls on other threads with their callers.
+    /// `true` if the program can name streams, and link calls on other threads with their callers.
     pub has_handles: bool,
     /// What a reader of the kernels must know: why there are none, or what is missing of them.
     pub kernel_notes: Vec<String>,
@@ -177,6 +177,7 @@ pub(crate) fn of_devices(
     let mut notes = missing(timeline);
     if measured.has_handles {
         notes.extend(unlinked::note(timeline, callers, &texts));
+        notes.extend(unnamed::note(timeline, callers, &texts, &covered));
     }
     if rows.is_empty() {
         notes.push(measured.when_empty.to_owned());

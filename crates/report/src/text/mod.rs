@@ -4,6 +4,7 @@ pub(super) mod csv;
 mod field;
 mod fill;
 pub(super) mod json;
+pub(crate) mod list;
 mod shorten;
 pub(super) mod style;
 pub(super) mod table;
