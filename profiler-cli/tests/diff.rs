@@ -381,6 +381,38 @@ fn traces_are_compared_too() {
 }
 
 #[test]
+fn a_run_is_compared_with_another_one_and_counts_once() {
+    let folder = Folder::new();
+    let environment = r#","process":7,"host":"node""#;
+    folder.folder("base");
+    let base = side(&folder, "base", 2, 1.0, environment);
+    let [first, second] = [0, 1].map(|run| format!("{base}/{run}.json"));
+    let copy = folder.path("copy.json");
+    std::fs::copy(&first, &copy).expect("it is there");
+    let other_side = "on the other side: a comparison needs runs of two versions";
+    let twice = "and would count as two runs: give one file of each run";
+    for (base, new, what, why) in [
+        (&[&*base][..], &[&*base][..], "is given twice", other_side),
+        (&[&*base], &[&*second], "is given twice", other_side),
+        (&[&*first], &[&*copy], "is of the same run as", other_side),
+        (
+            &[&*first, &*copy],
+            &[&*second],
+            "is of the same run as",
+            twice,
+        ),
+        (&[&*first, &*first], &[&*second], "is given twice", twice),
+    ] {
+        let arguments = [&["diff", "--base"], base, &["--new"], new].concat();
+        let run = profiler(&arguments);
+        assert_eq!((run.code, run.stdout.as_str()), (3, ""), "{run:?}");
+        let last = run.stderr.lines().last().unwrap_or_default();
+        assert!(last.contains(what) && last.ends_with(why), "{run:?}");
+    }
+    assert_eq!(profiler(&["diff", &first, &second]).code, 0);
+}
+
+#[test]
 fn a_folder_without_files_and_a_file_that_is_gone_are_named() {
     let folder = Folder::new();
     let file = folder.file("a.json", br#"{"schema_version":1,"rows":[]}"#);

@@ -4,6 +4,7 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::io::Read;
 
 use support::{Folder, profiler};
 
@@ -160,9 +161,10 @@ fn the_page_and_every_format_hold_its_functions() {
     let folder = Folder::new();
     let page = folder.path("torch.html");
     let run = profiler(&["html", TRACE, "-o", &page, "--title", "my <training>"]);
+    let wrote = format!("profiler: wrote {page}\n");
     assert_eq!(
-        (run.code, run.stdout.as_str(), run.stderr.as_str()),
-        (0, "", "")
+        (run.code, run.stdout.as_str(), &run.stderr),
+        (0, "", &wrote)
     );
     let html = std::fs::read_to_string(&page).expect("it was written");
     assert!(html.contains("my &lt;training>") || html.contains("my &lt;training&gt;"));
@@ -179,8 +181,8 @@ fn the_page_and_every_format_hold_its_functions() {
         let path = folder.path(name);
         let run = profiler(&["convert", TRACE, "-o", &path]);
         assert_eq!(
-            (run.code, run.stdout.as_str(), run.stderr.as_str()),
-            (0, "", ""),
+            (run.code, run.stdout.as_str(), run.stderr),
+            (0, "", format!("profiler: wrote {path}\n")),
             "{name}"
         );
         let content = std::fs::read(&path).expect("it was written");
@@ -216,8 +218,15 @@ fn the_page_and_every_format_hold_its_functions() {
 }
 
 #[test]
-fn the_trace_does_not_differ_from_itself() {
-    let run = profiler(&["diff", "--base", TRACE, "--new", TRACE]);
+fn the_trace_does_not_differ_from_the_same_work_of_another_process() {
+    let file = std::fs::File::open(TRACE).expect("it is there");
+    let mut text = String::new();
+    let mut content = flate2::read::MultiGzDecoder::new(file);
+    content.read_to_string(&mut text).expect("JSON");
+    let text = text.replace("\"pid\": 16089", "\"pid\": 16090");
+    let folder = Folder::new();
+    let other = folder.file("other.pt.trace.json", text.as_bytes());
+    let run = profiler(&["diff", "--base", TRACE, "--new", &other]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
     assert!(run.stdout.contains("aten::addmm"), "{run:?}");
     assert!(

@@ -26,11 +26,11 @@ pub use profiler_report::{
     GpuWorkKind, GroupBy, HeldBack, HiddenCalls, Histogram, HistogramBucket, HistoryPoint,
     IdleCharge, IdleStrip, KernelGap, KernelLaunch, KernelRow, KernelRowKind, KernelUse, Kernels,
     KeyAverages, Launch, LongestWork, Meanwhile, MemoryCopy, MemoryFill, MemoryKind, MemoryStats,
-    MemoryUse, MinMax, OwnCost, ProcessGroup, Replay, Restriction, RestrictionError, Row, RowLimit,
-    SampledCharge, SampledGpu, SampledIdle, ScopeKernels, Slice, SliceDetails, SliceEnding,
-    SliceKind, SliceName, SortKey, SortKeyError, SpanLoss, Step, StripColumn, StripPart, Summary,
-    TableOptions, ThrottleReasons, TimeSource, Timeline, Times, Track, TrackKind, Verdict, Wait,
-    WaitKind, WaitsOfNamed,
+    MemoryUse, MinMax, OwnCost, ProcessGroup, ProcessorSample, ProcessorUse, Replay, Restriction,
+    RestrictionError, Row, RowLimit, SampledCharge, SampledGpu, SampledIdle, ScopeKernels, Slice,
+    SliceDetails, SliceEnding, SliceKind, SliceName, SortKey, SortKeyError, SpanLoss, Step,
+    StripColumn, StripPart, Summary, TableOptions, ThrottleReasons, TimeSource, Timeline, Times,
+    Track, TrackKind, Verdict, Wait, WaitKind, WaitsOfNamed,
 };
 #[cfg(feature = "export")]
 #[doc(inline)]

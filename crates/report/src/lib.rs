@@ -146,8 +146,8 @@ pub use stream_key::StreamId;
 pub use summary::{Summary, SummaryFileError};
 pub use time_source::TimeSource;
 pub use timeline::{
-    Counter, Device, KernelGap, Launch, ProcessGroup, Replay, Slice, SliceDetails, SliceEnding,
-    SliceKind, SliceName, Step, Timeline, Track, TrackKind, Wait,
+    Counter, Device, KernelGap, Launch, ProcessGroup, ProcessorSample, ProcessorUse, Replay, Slice,
+    SliceDetails, SliceEnding, SliceKind, SliceName, Step, Timeline, Track, TrackKind, Wait,
 };
 pub use times::Times;
 pub use verdict::Verdict;

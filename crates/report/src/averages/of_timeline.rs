@@ -21,8 +21,8 @@ use crate::walk::{NONE, Visit, Walk};
 /// How a time line was measured, as far as it is known.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// The note below a table without rows.
-    pub when_empty: &'static str,
+    /// The note below a table without rows, if no other says why.
+    pub when_empty: Option<&'static str>,
     /// Calls on the CPU that are shorter are too short to be timed individually, in nanoseconds.
     pub shortest_ns: f64,
     /// The time that a scope takes to have its GPU time recorded, outside of its time on the CPU, in nanoseconds.
@@ -36,7 +36,7 @@ pub struct Measured {
 impl Default for Measured {
     fn default() -> Self {
         Self {
-            when_empty: "nothing began and ended in the time line",
+            when_empty: Some("nothing began and ended in the time line"),
             shortest_ns: 0.0,
             gpu_cost_ns: 0.0,
             has_handles: false,
@@ -180,9 +180,10 @@ pub(crate) fn of_devices(
         notes.extend(unnamed::note(timeline, callers, &texts, &covered));
     }
     if rows.is_empty() {
-        notes.push(measured.when_empty.to_owned());
+        notes.extend(measured.when_empty.map(str::to_owned));
     }
     let averages = KeyAverages {
+        row_limit: None,
         rows,
         self_cpu_time_total_ns: self_cpu,
         self_cuda_time_total_ns: self_cuda,

@@ -111,9 +111,10 @@ mod tests {
             ..Timeline::default()
         };
         for (name, text) in (0..).zip(["forward", "backward", "measured"]) {
-            let mut slice_name = SliceName::default();
-            slice_name.text = text.into();
-            line.names.push(slice_name);
+            line.names.push(SliceName {
+                text: text.into(),
+                ..SliceName::default()
+            });
             line.slices.push(Slice {
                 name,
                 ..Slice::default()

@@ -3,6 +3,7 @@
 mod calls;
 mod gpu;
 mod idle;
+mod processor;
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -121,6 +122,11 @@ pub fn write<'t, W: Write>(timeline: &'t Timeline, mut out: W, launches: &'t str
     let replays = timeline.replays.iter().map(|replay| replay.noticed_ns);
     let counters = timeline.counters.iter();
     let samples = counters.flat_map(|counter| counter.samples.iter().map(|(at, _)| *at));
+    let processor = timeline
+        .processor
+        .iter()
+        .flat_map(|of_thread| &of_thread.samples);
+    let samples = samples.chain(processor.map(|sample| sample.at_ns));
     let waits = timeline.waits.iter().map(|wait| wait.start_ns);
     let starts = slices.chain(starts).chain(steps).chain(replays);
     let gaps = timeline.kernel_gaps.iter().map(|gap| gap.start_ns);
@@ -177,6 +183,7 @@ pub fn write<'t, W: Write>(timeline: &'t Timeline, mut out: W, launches: &'t str
     writer.write_steps(&mut places)?;
     writer.write_replays(&mut places)?;
     writer.write_counters(&places)?;
+    writer.write_processor(&places)?;
     places.write(timeline, &mut writer.events)?;
     let mut out = writer.events.into_inner();
     out.write_all(b"\n]}\n")?;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::charged::Charged;
 use super::gaps::Gaps;
+use super::processor::Processors;
 use super::segments::{LATE_NS, Piece, Work, segments, union};
 use super::threads::Threads;
 use super::why::{self, WaitCalls};
@@ -126,6 +127,7 @@ impl Devices<'_> {
         }
         let charged = Charged::of(timeline, callers);
         let mut works = works::of(timeline, &charged);
+        let processors = Processors::of(timeline, &threads);
         let waits = WaitCalls::of(timeline, &charged, &threads);
         let devices = devices.into_iter().map(|(key, device)| {
             let (track, pieces) = (device.track, device.pieces);
@@ -140,7 +142,7 @@ impl Devices<'_> {
                 collectives_ns: works.collectives_ns(&charged),
                 blocked_ns: works.blocked_ns(&account.segments),
                 drained: waits.drained(&pieces, &charged, &threads),
-                named: why::of_named(&account, &pieces, &charged, &threads),
+                named: why::of_named(&account, &pieces, &charged, &threads, &processors),
                 ..account
             }
         });

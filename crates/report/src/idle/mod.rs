@@ -5,6 +5,7 @@
 //! - `threads` knows the innermost scope of each thread at each time.
 //! - `account` adds the segments up by state, and `charged` by function; `verdict` says what limits a device, `sentences` and `table`
 //!   write that.
+//! - `processor` knows whether threads were on a processor.
 //! - `why` and `works` tell what was so while a device waited or worked.
 //! - `shown` chooses the functions that are shown apart, `strip` cuts the window into equal columns, and `strip_text`
 //!   draws these in a terminal.
@@ -17,6 +18,7 @@ mod charged;
 mod gaps;
 mod pairs;
 mod pairs_text;
+mod processor;
 #[cfg(any(feature = "export", feature = "trace"))]
 mod reasons;
 mod rows;

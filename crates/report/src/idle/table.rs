@@ -102,7 +102,7 @@ impl DeviceIdle {
 
     fn charges_text(&self, options: &TableOptions) -> String {
         let mut charges: Vec<&IdleCharge> = self.charges.iter().collect();
-        let hidden = options.row_limit.truncate(&mut charges);
+        let hidden = options.limit(&mut charges);
         let all = self.charged_ns().max(1) as f64;
         let working = self.working_ns().max(1) as f64;
         let rows = || charges.iter().copied();
@@ -249,6 +249,9 @@ fn named_json(named: &WaitsOfNamed) -> String {
         Field::raw("half_in", named.half_in),
         Field::raw("of", named.of),
         Field::raw("longest_call_ns", named.longest_call_ns),
+        Field::raw("running_ns", named.running_ns),
+        Field::raw("ready_ns", named.ready_ns),
+        Field::raw("off_processor_ns", named.off_processor_ns),
         Field::raw("meanwhile", lines(meanwhile)),
     ])
 }

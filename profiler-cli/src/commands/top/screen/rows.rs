@@ -54,11 +54,11 @@ fn columns(lines: &[Line], available: usize) -> Vec<Column> {
     columns.push(column(Some(Order::Rate), "calls/s", 8, 1, |line| {
         count(line.rate)
     }));
-    columns.push(column(Some(Order::CpuTotal), "CPU", 9, 3, |line| {
+    columns.push(column(Some(Order::CpuTotal), "Self CPU", 9, 3, |line| {
         time(line.cpu_total_ns)
     }));
     if has_cuda {
-        columns.push(column(Some(Order::CudaTotal), "GPU", 9, 4, |line| {
+        columns.push(column(Some(Order::CudaTotal), "Self GPU", 9, 4, |line| {
             line.cuda_total_ns.map_or_else(String::new, time)
         }));
     }
