@@ -121,9 +121,9 @@ pub use group_by::GroupBy;
 pub use histogram::{Histogram, HistogramBucket};
 pub use history::HistoryPoint;
 pub use idle::{
-    BusyTime, DeviceFunction, DeviceIdle, DevicePairs, DeviceSegment, DeviceState, Drained,
-    GpuIdle, GpuPairs, IdleCharge, IdleStrip, LongestWork, Meanwhile, StripColumn, StripPart,
-    WaitsOfNamed,
+    BusyTime, DeviceFunction, DeviceIdle, DevicePairs, DeviceSegment, DeviceState, DeviceTimes,
+    Drained, GpuIdle, GpuPairs, IdleCharge, IdleStrip, LongestWork, Meanwhile, StripColumn,
+    StripPart, WaitsOfNamed,
 };
 pub use kernels::{
     CopyUse, FillUse, KernelRow, KernelRowKind, KernelUse, Kernels, MinMax, ScopeKernels,
