@@ -18,6 +18,8 @@ const COLUMNS: usize = 300;
 const HEIGHT: i64 = 1000;
 /// Of more devices, the strips are low, and all bars and sentences but those of one device are folded.
 pub(super) const DEVICES: usize = 4;
+/// What stands above the bars of a device.
+const BARS: &str = "Busy with its work, or idle because of it";
 /// The most devices that have a strip.
 const STRIPS: usize = 8;
 /// The most devices that a folded list has.
@@ -226,18 +228,14 @@ fn push_device(
         "</svg>\n<p class=ends aria-hidden=true><span>0</span><span>{}</span></p></div>\n",
         time(device.window_ns() as f64)
     );
-    const TITLE: &str = "Busy with its work, or idle because of it";
     let end = match fold {
         None => {
-            let _ = write!(html, "<div class=parts><h2>{TITLE}</h2>\n");
+            let _ = writeln!(html, "<div class=parts><h2>{BARS}</h2>");
             "</div>"
         }
         Some(Fold { is_open }) => {
             let open = if is_open { " open" } else { "" };
-            let _ = write!(
-                html,
-                "<details class=parts{open}><summary>{TITLE}</summary>\n"
-            );
+            let _ = writeln!(html, "<details class=parts{open}><summary>{BARS}</summary>");
             "</details>"
         }
     };

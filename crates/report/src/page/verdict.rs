@@ -1,6 +1,7 @@
 //! The sentences at the top of the page: where the time went, and what limits the program, or each of its devices.
 
 use std::collections::HashSet;
+use std::fmt::Write;
 
 use super::strip::{DEVICES, FOLDED, least_busy, recorded_busy};
 use crate::idle::{GpuIdle, GpuPairs, States};
@@ -140,7 +141,7 @@ pub(super) fn sentences(summary: &Summary, idle: &GpuIdle, pairs: &GpuPairs) -> 
         let first = least.first().map(|least| devices.remove(*least));
         folded = std::mem::replace(&mut devices, first.into_iter().collect());
         for device in &mut devices {
-            device.title += &format!(", the least busy of {all}");
+            let _ = write!(device.title, ", the least busy of {all}");
         }
     }
     if devices.is_empty() {
