@@ -25,7 +25,7 @@ crates-of() {
     cargo tree --locked --package "$1" --edges normal,build --prefix none | sed -n 's/ v[0-9].*//p' | sort -u | wc -l
 }
 
-# keep COMMAND NAME=VALUE…: puts figures into the file, with what they were measured on.
+# keep RUN NAME=VALUE…: puts the figures of a run into the file, with what they were measured on.
 keep() {
     python3 - "$@" <<'PYTHON'
 import datetime, json, os, subprocess, sys
@@ -39,32 +39,30 @@ on = "{}, {} cores, load average {:.0f}".format(processor, os.cpu_count(), os.ge
 path = "checks/measurements.json"
 with open(path) as file:
     kept = json.load(file)
-for figure in sys.argv[2:]:
-    name, value = figure.split("=")
-    kept[name] = {
-        "value": value,
-        "command": sys.argv[1],
-        "date": datetime.date.today().isoformat(),
-        "commit": of("git", "rev-parse", "--short=7", "HEAD"),
-        "on": on,
-        "rustc": of("rustc", "--version").split()[1],
-    }
+kept[sys.argv[1]] = {
+    "command": "checks/builds.sh " + sys.argv[1],
+    "date": datetime.date.today().isoformat(),
+    "commit": of("git", "rev-parse", "--short=7", "HEAD"),
+    "on": on,
+    "rustc": of("rustc", "--version").split()[1],
+    "figures": dict(figure.split("=") for figure in sys.argv[2:]),
+}
 with open(path, "w") as file:
-    json.dump(kept, file, indent=2, sort_keys=True)
+    json.dump(kept, file, indent=2, sort_keys=True, ensure_ascii=False)
     file.write("\n")
 PYTHON
 }
 
 runtime() {
     timed cargo build --locked --package profiler-runtime
-    keep 'checks/builds.sh runtime' "runtime-crates=$(crates-of profiler-runtime)" "runtime-processor-s=$worked"
+    keep runtime "runtime-crates=$(crates-of profiler-runtime)" "runtime-processor-s=$worked"
 }
 
 install() {
     timed cargo install --locked --path profiler-cli --root "$CARGO_TARGET_DIR/root"
     local bytes
     bytes=$(stat --format=%s "$CARGO_TARGET_DIR/root/bin/profiler")
-    keep 'checks/builds.sh install' "install-crates=$(crates-of profiler-runtime-cli)" "install-processor-s=$worked" \
+    keep install "install-crates=$(crates-of profiler-runtime-cli)" "install-processor-s=$worked" \
         "install-mb=$(awk "BEGIN { printf \"%.1f\", $bytes / 1e6 }")"
 }
 

@@ -177,20 +177,29 @@ fn a_summary_with_gpu_times_says_who_kept_a_gpu_waiting() {
 }
 
 #[test]
-fn what_says_nothing_of_idle_times_is_refused_with_what_to_give() {
+fn a_file_without_work_of_a_gpu_is_no_answer_and_says_what_shows_the_rest() {
     let folder = Folder::new();
     let host = r#"{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "f", "pid": 1, "tid": 1, "ts": 0, "dur": 5}]}"#;
     for (name, content, reason) in [
         (
             "summary.json",
             r#"{"schema_version": 1, "rows": []}"#,
-            "give a trace with kernels",
+            "the program had no GPU times",
         ),
-        ("host.json", host, "no kernels, copies or fills"),
+        (
+            "short.json",
+            r#"{"schema_version": 1, "rows": [{"name": "f", "calls": 1, "cuda": {"calls": 1, "total_ns": 5}}]}"#,
+            "does not say when a GPU was idle",
+        ),
+        ("host.json", host, "the trace has no work of a GPU"),
     ] {
         let file = folder.file(name, content.as_bytes());
         let run = profiler(&["explain", &file]);
-        assert_eq!((run.code, run.stdout.as_str()), (3, ""), "{run:?}");
-        assert!(run.stderr.contains(reason), "{run:?}");
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+        let rest = format!("its CPU times: profiler report {file}; ");
+        assert!(
+            run.stderr.contains(reason) && run.stderr.contains(&rest),
+            "{run:?}"
+        );
     }
 }

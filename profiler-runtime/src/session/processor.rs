@@ -130,10 +130,8 @@ fn place_waits(samples: &mut [ProcessorSample]) {
             .times
             .running_ns
             .saturating_sub(before.times.running_ns);
-        let all = Duration::from_secs_f64(clock().nanoseconds((after.at - before.at) as f64) / 1e9);
-        let room = u64::try_from(all.as_nanos())
-            .unwrap_or(u64::MAX)
-            .saturating_sub(ran);
+        let all = clock().nanoseconds(after.at.saturating_sub(before.at) as f64);
+        let room = (all as u64).saturating_sub(ran);
         let least = after.times.ready_ns.saturating_sub(room);
         before.times.ready_ns = before.times.ready_ns.max(least);
     }

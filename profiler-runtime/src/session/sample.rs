@@ -193,6 +193,7 @@ impl Sample {
                 options: self.options,
                 truncation: Truncation::default(),
                 no_cuda_reason: None,
+                why_off: None,
                 metadata: Vec::new(),
             },
         }

@@ -422,7 +422,7 @@ mod tests {
     use super::*;
     use crate::clock::WallAnchor;
     use crate::cuda::WorkLosses;
-    use profiler_host::diagnostics::catch_own_panic;
+    use profiler_host::diagnostics::user_code;
 
     fn scope() -> ScopeRecord {
         ScopeRecord {
@@ -443,7 +443,7 @@ mod tests {
     #[test]
     fn records_that_are_lost_in_a_panic_are_counted() {
         let before = ring::lost().ring_full;
-        let panicked = catch_own_panic("a test panicked", || {
+        let panicked = user_code::call(|| {
             let mut sorter = WindowSorter::default();
             sorter.batch.extend([scope(), scope()]);
             std::panic::panic_any("a test panics");
@@ -520,7 +520,7 @@ mod tests {
             let id = registry.add(&delivery, window(SESSION, now(), Some(now())));
             registry.close(id, closing());
             drop(registry);
-            let panicked = catch_own_panic("a test panicked", || {
+            let panicked = user_code::call(|| {
                 let mut sorter = WindowSorter::default();
                 // The first window is known when the thread panics, the second one is not.
                 if delivery.closed() == 0 {

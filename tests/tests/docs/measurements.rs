@@ -1,8 +1,10 @@
-//! Figures in documents are those that were measured: `checks/measurements.json` keeps them.
+//! Figures in documents are those that were measured: `checks/measurements.json` keeps them, by the run that measured
+//! them, and `benches/*/expected.txt` the counts of instructions.
 //!
-//! `<!--=NAME-->19.3<!--=-->` in a document is the figure of that name.
+//! `<!--=NAME-->19.3<!--=-->` in a document is the figure of that name, or a table, which stands on lines of its own; `runs`
+//! is the table of the runs. `<!--=instructions:on-->` is a count.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fs;
 
@@ -14,20 +16,83 @@ use super::repository::root;
 /// The begin of the comments around a figure.
 const MARK: &str = "<!--=";
 
+/// Units of what is measured, as they follow a number.
+const UNITS: [&str; 13] = [
+    "ns",
+    "µs",
+    "ms",
+    "s",
+    "bytes",
+    "KiB",
+    "kB",
+    "MiB",
+    "MB",
+    "GiB",
+    "instructions",
+    "×",
+    "%",
+];
+
+/// Returns what is written for each name, and the names that a document must have.
+fn kept(runs: &Value) -> (BTreeMap<String, String>, BTreeSet<String>) {
+    let (mut written, mut needed) = (BTreeMap::new(), BTreeSet::new());
+    let mut add = |name: &str, value: String| {
+        assert!(
+            written.insert(name.to_owned(), value).is_none(),
+            "{name} is kept twice"
+        );
+    };
+    let mut table =
+        "\n| run | command | date | commit | rustc | on |\n|---|---|---|---|---|---|\n".to_owned();
+    for (run, of) in runs.as_object().unwrap() {
+        let [command, date, commit, rustc, on] = ["command", "date", "commit", "rustc", "on"]
+            .map(|what| of[what].as_str().unwrap_or_else(|| panic!("{run}: {what}")));
+        table += &format!("| {run} | `{command}` | {date} | {commit} | {rustc} | {on} |\n");
+        for (name, value) in of["figures"].as_object().unwrap() {
+            let lines = value.as_array().into_iter().flatten();
+            let lines = lines.map(|line| format!("\n{}", line.as_str().unwrap()));
+            let value = value.as_str().map_or_else(
+                || lines.chain(["\n".to_owned()]).collect(),
+                ToOwned::to_owned,
+            );
+            add(name, value);
+            needed.insert(name.clone());
+        }
+    }
+    add("runs", table);
+    for bench in ["instructions", "gpu-cost"] {
+        let counts = fs::read_to_string(root().join(format!("benches/{bench}/expected.txt")));
+        for line in counts
+            .unwrap()
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+        {
+            let (name, count) = line.split_once(' ').unwrap();
+            let count: f64 = count.parse().unwrap();
+            add(&format!("{bench}:{name}"), format!("{count:.0}"));
+        }
+    }
+    (written, needed)
+}
+
 /// Returns a document with the figures that are kept, and adds the names of these to a set.
 ///
 /// # Errors
 ///
 /// Returns what is wrong with a figure's comments.
-fn with_figures(text: &str, kept: &Value, names: &mut BTreeSet<String>) -> Result<String, String> {
+fn with_figures(
+    text: &str,
+    kept: &BTreeMap<String, String>,
+    names: &mut BTreeSet<String>,
+) -> Result<String, String> {
     let mut parts = text.split(MARK);
     let mut written = parts.next().unwrap_or_default().to_owned();
     while let Some(begin) = parts.next() {
         let (name, _) = begin
             .split_once("-->")
             .ok_or_else(|| format!("no end of the comment: {begin}"))?;
-        let value = kept[name]["value"]
-            .as_str()
+        let value = kept
+            .get(name)
             .ok_or_else(|| format!("no figure `{name}` is kept"))?;
         let after = parts
             .next()
@@ -39,10 +104,29 @@ fn with_figures(text: &str, kept: &Value, names: &mut BTreeSet<String>) -> Resul
     Ok(written)
 }
 
+/// Returns the text without what is between a mark and the next one.
+fn outside(text: &str, mark: &str) -> String {
+    text.split(mark).step_by(2).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the numbers with a unit that stand neither between comments nor in italics, which goals and limits are in.
+fn unkept(text: &str) -> Vec<String> {
+    let text = outside(&outside(text, "```"), MARK).replace("**", "");
+    let text = outside(&outside(&text, "`"), "*");
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_unit = |word: &str| UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')']));
+    let is_number = |word: &str| word.ends_with(|c: char| c.is_ascii_digit());
+    let pairs = words.windows(2);
+    pairs
+        .filter(|pair| is_number(pair[0]) && is_unit(pair[1]))
+        .map(|pair| pair.join(" "))
+        .collect()
+}
+
 #[test]
 fn figures_in_documents_are_those_that_are_kept() {
-    let kept = fs::read_to_string(root().join("checks/measurements.json")).unwrap();
-    let kept: Value = serde_json::from_str(&kept).unwrap();
+    let runs = fs::read_to_string(root().join("checks/measurements.json")).unwrap();
+    let (kept, needed) = kept(&serde_json::from_str(&runs).unwrap());
     let mut names = BTreeSet::new();
     for (path, text) in documents() {
         let written = with_figures(&text, &kept, &mut names)
@@ -57,22 +141,41 @@ fn figures_in_documents_are_those_that_are_kept() {
             );
         }
     }
-    let figures = kept.as_object().unwrap();
-    let all: BTreeSet<String> = figures.keys().cloned().collect();
-    assert_eq!(names, all, "each figure that is kept stands in a document");
-    for (name, figure) in figures {
-        for what in ["command", "date", "commit", "on", "rustc"] {
-            assert!(figure[what].is_string(), "{name}: {what}");
-        }
+    let missing: Vec<_> = needed.difference(&names).collect();
+    assert!(missing.is_empty(), "in no document: {missing:?}");
+}
+
+#[test]
+fn the_page_on_performance_and_the_readme_have_no_other_figures() {
+    for page in ["docs/performance.md", "README.md"] {
+        let text = fs::read_to_string(root().join(page)).unwrap();
+        let unkept = unkept(&text);
+        assert!(
+            unkept.is_empty(),
+            "{page}: keep {unkept:?}, or leave it out"
+        );
     }
 }
 
 #[test]
 fn another_figure_and_a_wrong_comment_are_found() {
-    let kept = serde_json::json!({ "a": { "value": "2" } });
+    let kept = BTreeMap::from([("a".to_owned(), "2".to_owned())]);
     let with_figures = |text| with_figures(text, &kept, &mut BTreeSet::new());
     let written = with_figures("of <!--=a-->1<!--=--> and");
     assert_eq!(written.as_deref(), Ok("of <!--=a-->2<!--=--> and"));
     assert!(with_figures("<!--=b-->1<!--=-->").is_err());
     assert!(with_figures("<!--=a-->1").is_err());
+    let text = "*4 ns*, **5 ns**, <!--=a-->6 ns<!--=-->, `7 ns`, 8 calls, 1.9 µs, and <!--=a-->1<!--=--> ns";
+    assert_eq!(unkept(text), ["5 ns,", "1.9 µs,"]);
+}
+
+#[test]
+fn a_run_is_a_row_and_a_table_stands_on_lines_of_its_own() {
+    let run = serde_json::json!({ "r": {
+        "command": "x", "date": "d", "commit": "c", "on": "o", "rustc": "1", "figures": { "t": ["| a |", "|---|"] },
+    } });
+    let (kept, needed) = kept(&run);
+    assert!(kept["runs"].ends_with("---|\n| r | `x` | d | c | 1 | o |\n"));
+    assert_eq!(kept["t"], "\n| a |\n|---|\n");
+    assert_eq!(needed, BTreeSet::from(["t".to_owned()]));
 }

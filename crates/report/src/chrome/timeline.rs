@@ -63,9 +63,9 @@ impl Timeline {
     /// totals are those of the scopes.
     ///
     /// GPU times of scopes have their uncertainty (`uncertainty_ns`), and `moved_ns` if they are drawn elsewhere by more than
-    /// that. A time that does not fit inside its parent is shortened; its full length is in `ns`. A GPU time of zero, or with
-    /// an unknown start, is not drawn; its scope has `cuda_ns`. The time of a scope without those inside on its stream is in
-    /// `self_ns`, as tables count it.
+    /// that. A time that does not fit inside its parent is shortened; its full length is in `ns`. A GPU time of zero, one
+    /// that was shortened to zero, or one with an unknown start is not drawn; its scope has `cuda_ns`. The time of a scope
+    /// without those inside on its stream is in `self_ns`, as tables count it.
     ///
     /// Where the nesting of slices does not show the parent of a scope or its self time, because a parent is on another
     /// thread or a guard was dropped out of order, the scope has `parent`, the `External id` of its parent (0 for none),

@@ -22,6 +22,7 @@ use profiler_report::{
     SliceKind, SliceName, Step, Timeline, Track, TrackKind,
 };
 
+pub(super) use self::missing::why_empty;
 use self::order::in_order;
 use self::own_memory::{Used, own_memory};
 use super::window::counters::{InFlight, memory_samples};
