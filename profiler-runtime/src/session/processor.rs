@@ -131,7 +131,10 @@ fn place_waits(samples: &mut [ProcessorSample]) {
             .running_ns
             .saturating_sub(before.times.running_ns);
         let all = clock().nanoseconds(after.at.saturating_sub(before.at) as f64);
-        let room = (all as u64).saturating_sub(ran);
+        let all = Duration::try_from_secs_f64(all / 1e9).unwrap_or_default();
+        let room = u64::try_from(all.as_nanos())
+            .unwrap_or(u64::MAX)
+            .saturating_sub(ran);
         let least = after.times.ready_ns.saturating_sub(room);
         before.times.ready_ns = before.times.ready_ns.max(least);
     }
