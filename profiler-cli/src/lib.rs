@@ -27,6 +27,7 @@ mod lanes;
 mod output;
 mod printable;
 mod progress;
+mod run_of;
 mod staging;
 
 use std::ffi::OsString;
@@ -65,10 +66,8 @@ where
         },
         Err(refused) => match refused.print() {
             Ok(()) if refused.use_stderr() => {
-                if let Some(file) = file_for_command(&refused) {
-                    output::complain(&format!(
-                        "to print the table of a file: profiler report {file}"
-                    ));
+                if let Some(hint) = hint(&refused) {
+                    output::complain(&hint);
                 }
                 USAGE
             }
@@ -80,10 +79,18 @@ where
     code.into()
 }
 
-/// Returns the file that stands where the command is missing.
-fn file_for_command(refused: &clap::Error) -> Option<&str> {
-    match refused.get(ContextKind::InvalidSubcommand)? {
+/// Says what to do with a file that stands where the command is missing, or where one file is enough.
+fn hint(refused: &clap::Error) -> Option<String> {
+    let file = |kind| match refused.get(kind)? {
         ContextValue::String(word) if Path::new(word).exists() => Some(word),
         _ => None,
-    }
+    };
+    let command = file(ContextKind::InvalidSubcommand)
+        .map(|file| format!("to print the table of a file: profiler report {file}"));
+    command.or_else(|| {
+        let file = file(ContextKind::InvalidArg)?;
+        Some(format!(
+            "{file}: one file at a time; to compare two runs: profiler diff OLD NEW"
+        ))
+    })
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::Error;
+use crate::output::complain;
 
 /// The folder that a signal removes.
 static FOLDER: Mutex<Option<PathBuf>> = Mutex::new(None);
@@ -20,6 +21,8 @@ fn folder() -> MutexGuard<'static, Option<PathBuf>> {
 /// The output of a command while it is written.
 pub(crate) struct Staging {
     /// The file as the user named it.
+    named: PathBuf,
+    /// The file to write, which a link leads to.
     target: PathBuf,
     /// The file in the folder, or the target if that is no regular file and cannot be replaced.
     path: PathBuf,
@@ -42,6 +45,7 @@ impl Staging {
         }
         if about.is_some_and(|about| !about.is_file()) {
             return Ok(Self {
+                named: target.to_owned(),
                 target: target.to_owned(),
                 path: target.to_owned(),
                 folder: None,
@@ -56,6 +60,7 @@ impl Staging {
         drop(current);
         Ok(Self {
             path: beside.join(name),
+            named: target.to_owned(),
             target: real,
             folder: Some(beside),
         })
@@ -66,18 +71,32 @@ impl Staging {
         &self.path
     }
 
-    /// Gives everything that was written its name, beside the target. Replaces files of these names.
+    /// Gives everything that was written its name, beside the target, and says it. Replaces files of these names.
     pub(crate) fn finish(self) -> Result<(), Error> {
         let Some(beside) = &self.folder else {
             return Ok(());
         };
         let failed = |error| Error::write(&self.target, error);
+        let mut names = Vec::new();
         // Signals wait meanwhile.
         let _current = folder();
         for entry in fs::read_dir(beside).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            let target = self.target.with_file_name(entry.file_name());
+            let target = if entry.path() == self.path {
+                self.target.clone()
+            } else {
+                self.target.with_file_name(entry.file_name())
+            };
             fs::rename(entry.path(), target).map_err(failed)?;
+            names.push(entry.file_name());
+        }
+        // Standard output may lead to a file.
+        if !self.named.starts_with("/dev") {
+            names.sort();
+            for name in names {
+                let written = self.named.with_file_name(name);
+                complain(&format_args!("wrote {}", written.display()));
+            }
         }
         Ok(())
     }

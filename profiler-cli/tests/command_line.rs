@@ -95,6 +95,22 @@ fn validate_exits_with_0_for_remarks_unless_it_is_strict() {
 }
 
 #[test]
+fn validate_exits_with_2_for_a_file_that_is_no_trace_and_no_summary() {
+    let folder = Folder::new();
+    for (content, reason) in [
+        (&b""[..], "is empty"),
+        (b"Name  Calls\n", "is neither a summary nor a trace"),
+        (b"<!doctype html>", "is a page: open it in a browser"),
+        (br#"{"name": "app"}"#, "is neither a summary nor a trace"),
+    ] {
+        let file = folder.file("file.json", content);
+        let run = profiler(&["validate", &file]);
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+        assert!(run.stderr.contains(reason), "{run:?}");
+    }
+}
+
+#[test]
 fn validate_exits_with_2_if_a_file_cannot_be_read() {
     let run = profiler(&["validate", "/nonexistent/trace.json"]);
     assert_eq!((run.code, run.stdout.as_str()), (2, ""));

@@ -113,15 +113,15 @@ fn a_common_movement_is_a_finding_and_functions_without_it_are_the_same() {
     assert!(
         row("Function").contains("  Change   ") && row("Function").contains("  Against others  ")
     );
-    assert!(
-        row("app::f0 ").contains("1.00 ms  1.20 ms  +20.") && row("app::f0 ").ends_with("slower")
-    );
-    let same = row("app::f9 ");
+    assert!(row("f0 ").contains("1.00 ms  1.20 ms  +20.") && row("f0 ").ends_with("slower"));
+    let same = row("f9 ");
     assert!(
         same.contains("1.00 ms  1.00 ms   +0.0 %") && same.contains("  -16.3 %  "),
         "{run:?}"
     );
     assert!(same.ends_with("same within 3 %"), "{run:?}");
+    let left_out = "\nall names begin with `app::`, which is left out\n";
+    assert!(run.stdout.contains(left_out), "{run:?}");
     let note = "most functions got 19.5 % slower together: each is judged by its own change\n";
     assert!(run.stdout.contains(note), "{run:?}");
     let markdown = compare_most_slower(true, &["--format", "markdown"]);
@@ -378,6 +378,38 @@ fn traces_are_compared_too() {
         run.stdout.contains("step ") && run.stdout.contains("+100 %"),
         "{run:?}"
     );
+}
+
+#[test]
+fn a_run_is_compared_with_another_one_and_counts_once() {
+    let folder = Folder::new();
+    let environment = r#","process":7,"host":"node""#;
+    folder.folder("base");
+    let base = side(&folder, "base", 2, 1.0, environment);
+    let [first, second] = [0, 1].map(|run| format!("{base}/{run}.json"));
+    let copy = folder.path("copy.json");
+    std::fs::copy(&first, &copy).expect("it is there");
+    let other_side = "on the other side: a comparison needs runs of two versions";
+    let twice = "and would count as two runs: give one file of each run";
+    for (base, new, what, why) in [
+        (&[&*base][..], &[&*base][..], "is given twice", other_side),
+        (&[&*base], &[&*second], "is given twice", other_side),
+        (&[&*first], &[&*copy], "is of the same run as", other_side),
+        (
+            &[&*first, &*copy],
+            &[&*second],
+            "is of the same run as",
+            twice,
+        ),
+        (&[&*first, &*first], &[&*second], "is given twice", twice),
+    ] {
+        let arguments = [&["diff", "--base"], base, &["--new"], new].concat();
+        let run = profiler(&arguments);
+        assert_eq!((run.code, run.stdout.as_str()), (3, ""), "{run:?}");
+        let last = run.stderr.lines().last().unwrap_or_default();
+        assert!(last.contains(what) && last.ends_with(why), "{run:?}");
+    }
+    assert_eq!(profiler(&["diff", &first, &second]).code, 0);
 }
 
 #[test]

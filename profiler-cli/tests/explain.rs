@@ -36,13 +36,13 @@ idle: launched, and not begun                  10.0 µs  0.6 %
 idle: before the first work                     650 µs   37 %
 idle: after the last work                      50.0 µs    3 %
 
-Kept it waiting                  Idle caused  Of the run  Self idle caused  Share  In launch calls  Without it, at most
-───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-ProfilerStep*                         690 µs        66 %           70.0 µs    9 %                -               2.92 ×
-load_batch                            600 µs        57 %            600 µs   81 %                -               2.33 ×
-(outside of measured functions)      50.0 µs         5 %           50.0 µs    7 %                -               1.05 ×
-forward                              20.0 µs         2 %           10.0 µs    1 %                -               1.02 ×
-cudaLaunchKernel                     10.0 µs         1 %           10.0 µs    1 %          10.0 µs               1.01 ×
+Kept it waiting                  Idle caused  Idle %  Self idle caused  Share  In launch calls  Without it, at most
+───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+ProfilerStep*                         690 µs    66 %           70.0 µs    9 %                -               2.92 ×
+load_batch                            600 µs    57 %            600 µs   81 %                -               2.33 ×
+(outside of measured functions)      50.0 µs     5 %           50.0 µs    7 %                -               1.05 ×
+forward                              20.0 µs     2 %           10.0 µs    1 %                -               1.02 ×
+cudaLaunchKernel                     10.0 µs     1 %           10.0 µs    1 %          10.0 µs               1.01 ×
 
 kernels by function: profiler report --kernels FILE
 the time line: profiler html FILE
@@ -177,20 +177,29 @@ fn a_summary_with_gpu_times_says_who_kept_a_gpu_waiting() {
 }
 
 #[test]
-fn what_says_nothing_of_idle_times_is_refused_with_what_to_give() {
+fn a_file_without_work_of_a_gpu_is_no_answer_and_says_what_shows_the_rest() {
     let folder = Folder::new();
     let host = r#"{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "f", "pid": 1, "tid": 1, "ts": 0, "dur": 5}]}"#;
     for (name, content, reason) in [
         (
             "summary.json",
             r#"{"schema_version": 1, "rows": []}"#,
-            "give a trace with kernels",
+            "the program had no GPU times",
         ),
-        ("host.json", host, "no kernels, copies or fills"),
+        (
+            "short.json",
+            r#"{"schema_version": 1, "rows": [{"name": "f", "calls": 1, "cuda": {"calls": 1, "total_ns": 5}}]}"#,
+            "does not say when a GPU was idle",
+        ),
+        ("host.json", host, "the trace has no work of a GPU"),
     ] {
         let file = folder.file(name, content.as_bytes());
         let run = profiler(&["explain", &file]);
-        assert_eq!((run.code, run.stdout.as_str()), (3, ""), "{run:?}");
-        assert!(run.stderr.contains(reason), "{run:?}");
+        assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
+        let rest = format!("its CPU times: profiler report {file}; ");
+        assert!(
+            run.stderr.contains(reason) && run.stderr.contains(&rest),
+            "{run:?}"
+        );
     }
 }

@@ -144,6 +144,11 @@ fn arguments_that_do_not_fit_together_exit_with_3() {
             "invalid value 'cuda'",
         ),
         (&["html", &trace, &trace], "one summary and one trace"),
+        (&["html", &trace, "-o", "-"], "give one, or /dev/stdout"),
+        (
+            &["report", &trace, &trace],
+            "to compare two runs: profiler diff",
+        ),
         (
             &["html", &trace, "--baseline", &trace],
             "the baseline is a trace",
@@ -167,6 +172,52 @@ fn arguments_that_do_not_fit_together_exit_with_3() {
         assert!(run.stderr.contains(message), "{arguments:?}: {run:?}");
     }
     assert_eq!(folder.names(), ["trace.json"]);
+}
+
+#[test]
+fn a_page_of_a_summary_and_a_trace_is_of_one_run() {
+    let folder = Folder::new();
+    let summary = |name: &str, process: u32| {
+        let environment = format!(r#"{{"program": "app", "process": {process}}}"#);
+        let text = format!(r#"{{"schema_version": 1, "environment": {environment}, "rows": []}}"#);
+        folder.file(name, text.as_bytes())
+    };
+    let (own, other) = (summary("own.json", 1), summary("other.json", 2));
+    let trace = folder.file("trace.json", &trace(3));
+    let page = folder.path("page.html");
+    for pair in [[&other, &trace], [&trace, &other]] {
+        let run = profiler(&["html", pair[0], pair[1], "-o", &page]);
+        assert_eq!((run.code, run.stdout.as_str()), (3, ""), "{run:?}");
+        let reason = format!("trace.json: is of another run than {other}: process 1 (");
+        assert!(
+            run.stderr.contains(&reason) && run.stderr.contains(") instead of process 2 (app); "),
+            "{run:?}"
+        );
+        assert!(!std::path::Path::new(&page).exists());
+    }
+    let run = profiler(&["html", &own, &trace, "-o", &page]);
+    let wrote = format!("profiler: wrote {page}\n");
+    assert_eq!((run.code, run.stderr), (0, wrote));
+}
+
+#[cfg(unix)]
+#[test]
+fn standard_output_gets_nothing_but_the_file_and_a_link_keeps_its_name() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.json", &trace(3));
+    let run = profiler(&["html", &trace, "-o", "/dev/stdout"]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(run.stdout.starts_with("<!doctype html>"));
+    let (target, link) = (folder.file("target.html", b""), folder.path("link.html"));
+    std::os::unix::fs::symlink(&target, &link).expect("a link");
+    let run = profiler(&["html", &trace, "-o", &link]);
+    assert_eq!(
+        (run.code, run.stderr),
+        (0, format!("profiler: wrote {link}\n"))
+    );
+    let page = std::fs::read(&target).expect("it is there");
+    assert!(page.starts_with(b"<!doctype html>"), "the link leads to it");
+    assert_eq!(folder.names(), ["link.html", "target.html", "trace.json"]);
 }
 
 #[test]

@@ -47,9 +47,10 @@ fn a_command_for_one_file_takes_the_newest_and_says_which() {
     assert_eq!((run.code, run.stderr), (0, line));
     let line = format!("profiler: {path}: takes b.json, the newest of 2 files\n");
     let run = profiler(&["convert", &path, "--to", "perfetto"]);
-    assert_eq!((run.code, run.stderr), (0, line.clone()));
+    let wrote = format!("profiler: wrote {path}/b.pftrace\n");
+    assert_eq!((run.code, run.stderr), (0, line + &wrote));
     let run = profiler(&["html", &path, "--baseline", &path]);
-    assert_eq!((run.code, run.stderr.lines().count()), (0, 2), "{run:?}");
+    assert_eq!((run.code, run.stderr.lines().count()), (0, 3), "{run:?}");
     assert!(
         run.stderr.contains("c.json, the only summary in it"),
         "{run:?}"
@@ -63,17 +64,21 @@ fn a_command_for_one_file_takes_the_newest_and_says_which() {
 fn a_command_for_several_files_takes_all_and_names_those_that_it_leaves_out() {
     let folder = mixed();
     let path = folder.path("in");
-    let run = profiler(&["diff", &path, &path]);
-    let line =
-        format!("profiler: {path}: takes all 3 files, a.json to c.json; leaves out package.json\n");
-    assert_eq!((run.code, run.stderr), (0, line.repeat(2)));
+    folder.folder("new");
+    folder.file("new/1.json", SUMMARY);
+    let other = folder.path("new");
+    let run = profiler(&["diff", &path, &other]);
+    let taken = "takes all 3 files: a.json, b.json, c.json; leaves out package.json";
+    let line = format!("profiler: {path}: {taken}\n");
+    let lines = format!("{line}profiler: {other}: takes 1.json\n");
+    assert_eq!((run.code, run.stderr), (0, lines));
     let run = profiler(&["validate", &path]);
     assert_eq!(run.stderr, line);
     // A second time, the output is in the folder.
     for _ in 0..2 {
         let output = folder.path("in/all.json");
         let run = profiler(&["merge", &path, "-o", &output, "--force"]);
-        let taken = "takes all 2 files, a.json to b.json; leaves out c.json, package.json";
+        let taken = "takes all 2 files: a.json, b.json; leaves out c.json, package.json";
         assert!(run.stderr.contains(taken), "{run:?}");
     }
 }
@@ -158,7 +163,8 @@ fn an_output_that_is_a_folder_gets_a_file_named_after_the_input() {
         ),
     ] {
         let run = profiler(arguments);
-        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+        let wrote = format!("profiler: wrote {}\n", folder.path(name));
+        assert_eq!((run.code, &run.stderr), (0, &wrote), "{run:?}");
         assert!(File::open(folder.path(name)).is_ok(), "{name}");
     }
 }

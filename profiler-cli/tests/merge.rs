@@ -62,7 +62,8 @@ fn ranks_come_to_one_time_line_and_the_slow_one_is_named() {
     let zero = write(&folder, "zero.json", &rank(0, 0, 0));
     let output = folder.path("all.json");
     let run = profiler(&["merge", &one, &zero, "-o", &output]);
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    let wrote = format!("profiler: wrote {output}\n");
+    assert_eq!((run.code, &run.stderr), (0, &wrote), "{run:?}");
     assert!(
         run.stdout
             .contains("its clock is 3.00 ms ahead ±1.00 µs (10 collectives)"),
@@ -177,7 +178,8 @@ fn traces_of_different_jobs_are_merged_only_by_force() {
         );
         assert!(!std::path::Path::new(&output).exists());
         let run = profiler(&["merge", &zero, other, "-o", &output, "--force"]);
-        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+        let wrote = format!("profiler: wrote {output}\n");
+        assert_eq!((run.code, &run.stderr), (0, &wrote), "{run:?}");
         assert!(run.stdout.starts_with("Merged with --force: "), "{run:?}");
         std::fs::remove_file(&output).expect("it was written");
     }

@@ -3,6 +3,7 @@
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::ext::IdentExt;
+use syn::parse::discouraged::Speculative;
 use syn::parse::{ParseStream, Parser};
 use syn::{Expr, Ident, LitStr, Path, Token};
 
@@ -289,7 +290,17 @@ fn unknown(word: &Ident, allowed: &[Key]) -> String {
     }
 }
 
-/// Skips to the next comma.
+/// Skips to the next comma that is not inside of a value, as between the parameters of a closure.
 fn skip_argument(input: ParseStream) {
-    while !values::ends(input) && input.parse::<TokenTree>().is_ok() {}
+    while !values::ends(input) && !skip_value(input) && input.parse::<TokenTree>().is_ok() {}
+}
+
+/// Skips a whole value with the `=` before it. Returns `false`, and skips nothing, if none comes next.
+fn skip_value(input: ParseStream) -> bool {
+    let ahead = input.fork();
+    let is_value = ahead.parse::<Token![=]>().is_ok() && ahead.parse::<Expr>().is_ok();
+    if is_value {
+        input.advance_to(&ahead);
+    }
+    is_value
 }

@@ -71,8 +71,8 @@
 //! };
 //! ```
 //!
-//! The logger above is in a field: an expression that names a place is borrowed, and cloned for a call that is logged. A
-//! closure is passed to `log_with`, which infers the types of its parameters, and any other logger to `log`.
+//! The logger above is in a field: an expression that names a place is borrowed, and cloned for a call that is logged, as is
+//! `&self.board`. A closure is passed to `log_with`, which infers the types of its parameters, and any other logger to `log`.
 //!
 //! A function that returns an `async` block, boxed or not, still returns one. The user's block is
 //! inside it:

@@ -10,7 +10,7 @@ use syn::Path;
 use syn::spanned::Spanned;
 
 use crate::args::Args;
-use crate::values::{Name, is_closure, is_place};
+use crate::values::{Name, is_borrowed_from_self, is_closure, is_place};
 
 /// The path of the runtime crate. Its tokens are the path of the runtime's private module, which
 /// the expansion uses.
@@ -340,6 +340,8 @@ impl SiteCode<'_> {
                 quote_spanned!(place=> __profiler_builder.log_with(#logger))
             } else if is_place(logger) {
                 quote_spanned!(place=> __profiler_builder.log_in_place(&#logger))
+            } else if is_borrowed_from_self(logger) {
+                quote_spanned!(place=> __profiler_builder.log_in_place(#logger))
             } else {
                 quote_spanned!(place=> __profiler_builder.log(#logger))
             };

@@ -340,6 +340,27 @@ pub(crate) fn is_place(value: &Expr) -> bool {
     }
 }
 
+/// Returns `true` for a reference to a field of `self`, or to an element of one: `&self.board`. It means the same as
+/// `self.board`. As a value, it would have to be `'static`, and the compiler reports that about the lifetime of `self`,
+/// without what to write instead.
+pub(crate) fn is_borrowed_from_self(value: &Expr) -> bool {
+    match without_parentheses(value) {
+        Expr::Reference(borrowed) => borrowed.mutability.is_none() && is_of_self(&borrowed.expr),
+        _ => false,
+    }
+}
+
+/// Returns `true` for `self.field`, and for fields and elements of that.
+fn is_of_self(value: &Expr) -> bool {
+    let base = match without_parentheses(value) {
+        Expr::Field(field) => &field.base,
+        Expr::Index(element) => &element.expr,
+        _ => return false,
+    };
+    is_of_self(base)
+        || matches!(without_parentheses(base), Expr::Path(path) if path.path.is_ident("self"))
+}
+
 /// Returns the literal, if the expression is one.
 pub(crate) fn literal(value: &Expr) -> Option<&Lit> {
     match without_parentheses(value) {

@@ -4,7 +4,7 @@
 //     CHROMIUM=PROGRAM NODE_MODULES=FOLDER node page_in_browser.mjs FOLDER
 //
 // FOLDER has `cpu.html` and `gpu.html` (quickstart), `window.html` (a window of quickstart on a GPU), and `names.html`,
-// `scopes.html`, `kernels.html` and `hostile.html` of the tests. No request leaves this machine, and a page makes none at all.
+// `scopes.html`, `kernels.html`, `gpus.html` and `hostile.html` of the tests. No request leaves this machine, and a page makes none at all.
 
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
@@ -73,13 +73,14 @@ function number(text) {
 
 const isFalling = (values) => values.every((value, index) => index === 0 || values[index - 1] >= value);
 
+/** Sorts by the column of a title: of several, by one of these. */
 async function clickHeader(page, title, at = 0) {
   const headers = await page.$$('#functions thead th button');
   const found = [];
   for (const header of headers) {
     if ((await header.evaluate((button) => button.textContent)) === title) found.push(header);
   }
-  await found[at].evaluate((button) => button.click());
+  await (found[at] ?? found[0]).evaluate((button) => button.click());
 }
 
 async function type(page, selector, text) {
@@ -91,7 +92,7 @@ async function type(page, selector, text) {
 
 /** The table without script has the rows that the script shows, to the character. */
 async function tableWithoutScript(browser) {
-  for (const name of ['cpu', 'gpu', 'names', 'hostile']) {
+  for (const name of ['cpu', 'gpu', 'names', 'hostile', 'kernels']) {
     const bare = await open(browser, name, { script: false });
     const html = await bare.content();
     await bare.close();
@@ -139,32 +140,57 @@ async function sorting(browser) {
 
 /** Where there is no room, percentiles go first, and the column by which rows are sorted stays. */
 async function columns(browser) {
-  const shown = (page) => page.$$eval('#functions thead tr > th:not([scope=colgroup])', (headers) => (
-    headers.filter((header) => !header.hidden).map((header) => header.textContent)));
-  const fits = (page) => page.$eval('#functions .scroll', (box) => box.scrollWidth <= box.clientWidth);
-  const wide = await open(browser, 'names', { width: 2560 });
-  const all = await shown(wide);
-  check('columns', 'what limits a row is the second column', all.slice(0, 3), ['Function', 'Limited by', 'Calls']);
-  check('columns', 'all are shown where there is room', all.length, 17);
-  await wide.close();
-  for (const width of [360, 800, 1280]) {
-    const page = await open(browser, 'names', { width });
-    const some = await shown(page);
-    const isPercentile = (title) => /^p\d\d$/.test(title);
-    const others = all.filter((title) => !isPercentile(title)).length;
-    check('columns', `percentiles go first at ${width} px`, some.length < all.length
-      && (!some.some(isPercentile) || some.filter((title) => !isPercentile(title)).length === others));
-    check('columns', `the table is not wider than ${width} px`, await fits(page));
-    check('columns', `the column of the order is visible at ${width} px`,
-      await page.$eval('#functions th[aria-sort]', (header) => header.getBoundingClientRect().width > 20
-        && header.getBoundingClientRect().right <= innerWidth));
-    await page.evaluate(() => [...document.querySelectorAll('#functions .bar button')].at(0).click());
-    check('columns', `all are shown at ${width} px when asked for`, (await shown(page)).length, all.length);
-    await clickHeader(page, 'p95', 1);
-    await page.evaluate(() => [...document.querySelectorAll('#functions .bar button')].at(0).click());
-    const sorted = await page.$eval('#functions th[aria-sort]', (header) => !header.hidden && header.textContent);
-    check('columns', `the column of another order is visible at ${width} px`, [sorted, await fits(page)], ['p95', true]);
-    await page.close();
+  for (const [name, count, last] of [['names', 17, ['p95', 'p99']], ['kernels', 19, ['GPU busy', 'Idle caused']]]) {
+    const wide = await open(browser, name, { width: 2560 });
+    const all = await shownColumns(wide);
+    check(name, 'what limits a row is the second column', all.slice(0, 3), ['Function', 'Limited by', 'Calls']);
+    check(name, 'all columns are shown where there is room', [all.length, all.slice(-2)], [count, last]);
+    await wide.close();
+    for (const width of [360, 800, 1280]) await columnsAt(browser, name, width, all);
+  }
+}
+
+const shownColumns = (page) => page.$$eval('#functions thead tr > th:not([scope=colgroup])', (headers) => (
+  headers.filter((header) => !header.hidden).map((header) => header.textContent)));
+
+async function columnsAt(browser, name, width, all) {
+  const page = await open(browser, name, { width });
+  const where = `${name}, ${width} px`;
+  const fits = () => page.$eval('#functions .scroll', (box) => box.scrollWidth <= box.clientWidth);
+  const toggle = () => page.evaluate(() => [...document.querySelectorAll('#functions .bar button')].at(0).click());
+  const some = await shownColumns(page);
+  const isPercentile = (title) => /^p\d\d$/.test(title);
+  const others = all.filter((title) => !isPercentile(title)).length;
+  check(where, 'percentiles go first', some.length < all.length
+    && (!some.some(isPercentile) || some.filter((title) => !isPercentile(title)).length === others));
+  check(where, 'the table is not wider', await fits());
+  check(where, 'the column of the order is visible', await page.$eval('#functions th[aria-sort]', (header) => (
+    header.getBoundingClientRect().width > 20 && header.getBoundingClientRect().right <= innerWidth)));
+  await toggle();
+  check(where, 'all columns are shown when asked for', (await shownColumns(page)).length, all.length);
+  await clickHeader(page, all.at(-1), 1);
+  await toggle();
+  const sorted = await page.$eval('#functions th[aria-sort]', (header) => !header.hidden && header.textContent);
+  check(where, 'the column of another order is visible', [sorted, await fits()], [all.at(-1), true]);
+  await page.close();
+}
+
+/** Without script, the style leaves out columns. */
+async function columnsWithoutScript(browser) {
+  const narrow = { cpu: ['Function', 'Calls', 'Self', 'Self %'], gpu: ['Function', 'Limited by', 'Self', 'Self'],
+    kernels: ['Function', 'Limited by', 'Self', 'Idle caused'] };
+  for (const [name, titles] of Object.entries(narrow)) {
+    for (const width of WIDTHS) {
+      const page = await open(browser, name, { width, script: false });
+      const [fits, all] = await page.$eval('#functions .scroll', (box) => [box.scrollWidth <= box.clientWidth,
+        [...box.querySelectorAll('tr')].slice(0, 3).map((row) => [...row.cells].filter((cell) => cell.offsetWidth > 0))
+          .map((cells) => cells.filter((cell) => cell.scope !== 'colgroup').map((cell) => cell.textContent.trim()))]);
+      const [first, second, cells] = all;
+      check(name, `without script, the table is not wider than ${width} px`, fits);
+      check(name, `without script, each column has its head at ${width} px`, first.length + second.length, cells.length);
+      if (width === 360) check(name, 'without script, what matters most fits', [...first, ...second], titles);
+      await page.close();
+    }
   }
 }
 
@@ -514,7 +540,7 @@ async function hostileNames(browser) {
 
 async function accessibility(browser) {
   for (const theme of ['light', 'dark']) {
-    for (const name of ['window', 'hostile', 'cpu', 'kernels']) {
+    for (const name of ['window', 'hostile', 'cpu', 'kernels', 'gpus']) {
       const page = await open(browser, name, { theme, bypass: true });
       await page.evaluate(axe);
       for (const view of await page.$$eval('[role=tab]', (tabs) => tabs.map((tab) => tab.id.slice(4)))) {
@@ -539,7 +565,7 @@ async function accessibility(browser) {
 
 async function widths(browser) {
   for (const width of WIDTHS) {
-    for (const name of ['window', 'hostile', 'names', 'scopes', 'kernels']) {
+    for (const name of ['window', 'hostile', 'names', 'scopes', 'kernels', 'gpus']) {
       const page = await open(browser, name, { width });
       for (const view of await page.$$eval('[role=tab]', (tabs) => tabs.map((tab) => tab.id.slice(4)))) {
         await tab(page, view);
@@ -588,7 +614,7 @@ const browser = await puppeteer.launch({
     '--host-resolver-rules=MAP * ~NOTFOUND'],
 });
 try {
-  for (const part of [tableWithoutScript, sorting, columns, searching, rows, icicle, deepTree, timeLine, timeLineOfKernels, deepTimeLine, hostileNames, shell, accessibility,
+  for (const part of [tableWithoutScript, sorting, columns, columnsWithoutScript, searching, rows, icicle, deepTree, timeLine, timeLineOfKernels, deepTimeLine, hostileNames, shell, accessibility,
     widths]) {
     await part(browser);
   }

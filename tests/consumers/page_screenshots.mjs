@@ -1,6 +1,10 @@
-// Takes the pictures of the page for the README, of a page that quickstart wrote on a simulated GPU:
+// Takes the pictures of the page for the README, of a page that quickstart, built with optimization, wrote on a simulated GPU with
+// its CUPTI. DRIVER is a folder with the simulated driver as `libcuda.so.1`. Kernels take 20 times as long as otherwise, as the
+// README says, so that the pictures look alike on a busy machine:
 //
-//     quickstart --out DIR --trace
+//     export SIMULATED_DRIVER='log off; kernel affine 160us; kernel softmax 80us; kernel errors 80us; kernel gradient 240us;
+//         kernel pass_back 160us; kernel descend 60us'
+//     LD_LIBRARY_PATH=DRIVER PROFILER_CUPTI_LIBRARY=DRIVER/libcuda.so.1 quickstart --out DIR --trace
 //     CHROMIUM=PROGRAM NODE_MODULES=FOLDER node page_screenshots.mjs DIR/window.html docs/images
 
 import fs from 'node:fs';
@@ -30,12 +34,14 @@ async function open(browser, view, height) {
 
 /** Takes a picture of a part of a page, with a margin. */
 async function shoot(page, name, selector) {
-  const box = await (await page.$(selector)).boundingBox();
-  const margin = 14;
-  const clip = {
-    x: Math.max(box.x - margin, 0), y: Math.max(box.y - margin, 0), width: box.width + 2 * margin, height: box.height + 2 * margin,
-  };
   await drawn(page);
+  const margin = 14;
+  // A box is where the window is scrolled to, and a clip is a part of the whole page.
+  const clip = await page.$eval(selector, (element, margin) => {
+    const { x, y, width, height } = element.getBoundingClientRect();
+    return { x: Math.max(x + scrollX - margin, 0), y: Math.max(y + scrollY - margin, 0), width: width + 2 * margin,
+      height: height + 2 * margin };
+  }, margin);
   await page.screenshot({ path: path.join(folder, name), clip });
   console.log(`${name}: ${fs.statSync(path.join(folder, name)).size} bytes`);
 }
@@ -47,8 +53,9 @@ const browser = await puppeteer.launch({
 });
 try {
   fs.mkdirSync(folder, { recursive: true });
-  const first = await open(browser, '', 700);
-  await first.screenshot({ path: path.join(folder, 'page.png') });
+  const first = await open(browser, '', 900);
+  const height = 14 + await first.$eval('#clocks', (clocks) => clocks.getBoundingClientRect().bottom);
+  await first.screenshot({ path: path.join(folder, 'page.png'), clip: { x: 0, y: 0, width: 1200, height } });
 
   const time = await open(browser, 'time', 900);
   await time.focus('#time canvas');

@@ -7,7 +7,6 @@
 #[macro_use]
 extern crate isolated;
 
-use std::env;
 use std::ffi::c_void;
 use std::hint::black_box;
 use std::mem::MaybeUninit;
@@ -55,15 +54,9 @@ fn static_thread_local_storage_is_at_most_a_kibibyte() {
 
 /// Runs a function on a thread with the smallest stack that the system gives.
 ///
-/// Not one of the standard library's, which adds what the thread-local storage takes. The frames of a simulated driver take
-/// more than a page, for which there is one more: the profiler itself has no more than the smallest stack.
+/// Not one of the standard library's, which adds what the thread-local storage takes.
 fn on_the_smallest_stack(run: extern "C" fn(*mut c_void) -> *mut c_void) {
-    let of_driver = if env::var_os("PROFILER_CUDA_LIBRARY").is_some() {
-        4096
-    } else {
-        0
-    };
-    let size = libc::PTHREAD_STACK_MIN + of_driver;
+    let size = libc::PTHREAD_STACK_MIN;
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
     // SAFETY: each is written by the call that is given it before another one reads it; the thread is joined

@@ -1,5 +1,5 @@
-//! The functions of NVIDIA's driver, CUPTI, NVML and NVTX that a profiler calls: their types, their result codes, and how
-//! their libraries are found and loaded while the program runs.
+//! The functions of NVIDIA's driver, CUPTI, NVML and NVTX that a profiler calls, and one of libtorch: their types, their
+//! result codes, and how their libraries are found and loaded while the program runs.
 //!
 //! Nothing of NVIDIA's is needed to build. A function that a release of a library lacks is `None` in its table, or the
 //! library counts as too old. The crate decides nothing: when a library is loaded and what is called is up to its user,
@@ -9,6 +9,7 @@
 //! - [`cupti`]: NVIDIA's interface for profilers.
 //! - [`nvml`]: the sensors of the devices.
 //! - [`nvtx`]: ranges for tools such as Nsight Systems.
+//! - `libtorch`: the stream on which libtorch launches, with the feature `load`.
 //! - `library`: loads one of these, with the feature `load`; WebAssembly has none.
 //!
 //! # Examples
@@ -41,6 +42,8 @@ mod elf;
 mod headers;
 #[cfg(all(feature = "load", not(target_family = "wasm")))]
 pub mod library;
+#[cfg(all(feature = "load", not(target_family = "wasm")))]
+pub mod libtorch;
 pub mod nvml;
 pub mod nvtx;
 mod table;

@@ -25,6 +25,9 @@ use super::{LogFn, LogOutcome, ScalarLogger, TracingLogger};
 ///
 /// For a logger of your own, implement [`ScalarLogger`] and pass it in an [`Arc`].
 ///
+/// `error[E0521]: borrowed data escapes`, E0373, E0597 or E0716 at a logger: it is borrowed for a shorter time than the program
+/// runs. Keep it in an `Arc` and pass that, and let a closure own what it uses: `move`, with clones.
+///
 /// `Marker` distinguishes the forms, so that their implementations do not overlap. The compiler infers it.
 ///
 /// # Examples
@@ -72,8 +75,9 @@ pub trait IntoLogger<Marker> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a logger that calls can share",
     label = "not a shared logger",
-    note = "keep the logger in an `Arc`: write `Arc::new(logger)` where it is created, and not `Rc`, because loggers are \
-            called on another thread",
+    note = "keep the logger in an `Arc`: write `board: Arc<TensorBoardLogger>` for its type, `Arc::new(logger)` where it is \
+            created, and `log = self.board`, which is `self.board.clone()` for each call that is logged; not `Rc`, because \
+            loggers are called on another thread",
     note = "a shared logger is an `Arc<impl ScalarLogger>`, a `&'static impl ScalarLogger`, or a closure \
             `|tag: &str, milliseconds: f64, step: u64|` that is `Clone + Send + Sync + 'static` and returns nothing or \
             a `Result<(), E>` whose error can be displayed",

@@ -25,7 +25,7 @@ use super::text::{fill, width};
 #[must_use = "options do nothing until they are given to `table`"]
 pub struct TableOptions {
     pub(super) sort_by: Option<Result<SortKey, SortKeyError>>,
-    pub(super) row_limit: RowLimit,
+    pub(super) row_limit: Option<RowLimit>,
     pub(super) statistics: bool,
     pub(super) width: Option<usize>,
     /// `true` if the lines below the table are broken to its width.
@@ -47,7 +47,7 @@ impl TableOptions {
     pub const fn new() -> Self {
         Self {
             sort_by: None,
-            row_limit: RowLimit(Some(100)),
+            row_limit: None,
             statistics: false,
             width: None,
             fills: false,
@@ -68,10 +68,11 @@ impl TableOptions {
         }
     }
 
-    /// Sets how many rows are shown at most, 100 by default. `None` and negative numbers show all.
+    /// Sets how many rows are shown at most, 100 by default. `None` and negative numbers show all. A line below the table says
+    /// how many there are beyond.
     pub fn row_limit(self, rows: impl Into<RowLimit>) -> Self {
         Self {
-            row_limit: rows.into(),
+            row_limit: Some(rows.into()),
             ..self
         }
     }
@@ -144,6 +145,20 @@ impl TableOptions {
             all_notes: "a summary in a text file (PROFILER_SUMMARY=summary.txt) has them",
             ..Self::new().row_limit(None).width(width).color(color)
         }
+    }
+
+    /// Returns these options with a limit of the rows that applies if they set none.
+    pub(super) fn or_row_limit(&self, rows: Option<RowLimit>) -> Self {
+        Self {
+            row_limit: self.row_limit.or(rows),
+            ..self.clone()
+        }
+    }
+
+    /// Keeps the rows that the table shows. Returns how many were removed.
+    pub(super) fn limit<Row>(&self, rows: &mut Vec<Row>) -> usize {
+        let limit = self.row_limit.unwrap_or(RowLimit(Some(100)));
+        limit.truncate(rows)
     }
 
     /// Draws a table with the width and the colours that are set.
@@ -239,7 +254,7 @@ pub struct RowLimit(Option<usize>);
 
 impl RowLimit {
     /// Keeps the first rows, as many as the limit allows. Returns how many were removed.
-    pub(super) fn truncate<Row>(self, rows: &mut Vec<Row>) -> usize {
+    fn truncate<Row>(self, rows: &mut Vec<Row>) -> usize {
         let hidden = rows.len().saturating_sub(self.0.unwrap_or(usize::MAX));
         rows.truncate(rows.len() - hidden);
         hidden
@@ -268,6 +283,36 @@ from_numbers!(i32 i64 isize u32 u64 usize);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Row, Summary, Times};
+
+    #[test]
+    fn rows_with_a_limit_show_no_more_unless_the_options_set_another_one() {
+        let row = |index: u64| Row {
+            name: format!("f{index}"),
+            cpu: Some(Times::default()),
+            ..Row::default()
+        };
+        let summary = Summary {
+            rows: (0..120).map(row).collect(),
+            ..Summary::default()
+        };
+        // Before or after sorting, the limit is the same.
+        let averages = summary.key_averages().row_limit(3).sort_by("name");
+        let summary = summary.sort_by("name").row_limit(3);
+        for table in [summary.to_string(), averages.to_string()] {
+            assert!(table.contains("\n… and 117 more\n"), "{table}");
+            let rows = table.lines().filter(|line| line.starts_with('f'));
+            assert_eq!(rows.count(), 3, "{table}");
+        }
+        let options = TableOptions::new().row_limit(5);
+        for table in [summary.table(&options), averages.table(&options)] {
+            assert!(table.contains("\n… and 115 more\n"), "{table}");
+        }
+        let all = averages.row_limit(-1);
+        assert!(!all.to_string().contains("more"), "{all}");
+        assert_eq!(all.to_csv().lines().count(), 121);
+        assert_eq!(summary.to_csv().lines().count(), 121);
+    }
 
     #[test]
     fn a_limit_keeps_the_first_rows() {

@@ -24,7 +24,7 @@ pub(super) fn render(
     let sorted = key.map(|key| sort_or_note(&mut rows, key));
     let sorted_by = sorted.as_ref().and_then(|sorted| sorted.by);
     let hottest = hottest(&rows);
-    let hidden = options.row_limit.truncate(&mut rows);
+    let hidden = options.limit(&mut rows);
     let label = |row: &Row| table::label(&row.name, row.too_short);
     let table = Table {
         title: "Name",

@@ -35,6 +35,10 @@ use crate::text::units::time;
 /// that were open when the account began, and of handles. Functions with fewer than ten samples are only counted together. [`charges`](Self::charges), [`outside_ns`](Self::outside_ns),
 /// [`not_sampled_ns`](Self::not_sampled_ns) and [`launched_ns`](Self::launched_ns) add up to [`idle_ns`](Self::idle_ns).
 ///
+/// What a function called is not in its time, and `a` that is called through `b` from `a` counts as `b`. The times of functions with
+/// all that they call ([`IdleCharge::inclusive_ns`](crate::IdleCharge::inclusive_ns)), and how much faster the work would be done
+/// without one ([`DeviceIdle::bound_without`](crate::DeviceIdle::bound_without)), are known of windows with kernels only.
+///
 /// All times are in nanoseconds.
 ///
 /// # Examples

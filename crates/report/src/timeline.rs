@@ -54,6 +54,8 @@ pub struct Timeline {
     pub steps: Vec<Step>,
     /// Values over time, such as the memory in use.
     pub counters: Vec<Counter>,
+    /// For how long threads were on a processor, as far as that is known.
+    pub processor: Vec<ProcessorUse>,
     /// Scopes, GPU times and kernels that are missing: the reason, and how many. The number is zero if it is not known. The
     /// text follows the number, as in “3 scopes came after the window was full”.
     pub missing: Vec<(String, u64)>,
@@ -419,6 +421,67 @@ pub struct Step {
     pub slice: Option<u32>,
     #[doc(hidden)]
     pub non_exhaustive: (),
+}
+
+/// For how long a thread was on a processor, by samples: what it did between two of them is known as a sum.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessorUse {
+    /// The index of the track of the thread.
+    pub track: u32,
+    /// The samples, in the order of their times.
+    pub samples: Vec<ProcessorSample>,
+    #[doc(hidden)]
+    pub non_exhaustive: (),
+}
+
+/// For how long a thread had been on a processor at one time. Neither sum ever becomes smaller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessorSample {
+    /// When the sample was taken.
+    pub at_ns: i64,
+    /// For how long the thread had been on a processor since the first sample.
+    pub running_ns: i64,
+    /// For how long it had been ready to run since then, while no processor was free for it.
+    pub ready_ns: i64,
+    #[doc(hidden)]
+    pub non_exhaustive: (),
+}
+
+/// What a thread did between two samples.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProcessorSpan {
+    pub(crate) start_ns: i64,
+    pub(crate) end_ns: i64,
+    pub(crate) running_ns: i64,
+    pub(crate) ready_ns: i64,
+}
+
+impl ProcessorSpan {
+    /// Returns the part of the span that a time in it is, in percent.
+    #[cfg(any(feature = "export", feature = "trace"))]
+    pub(crate) fn percent(&self, ns: i64) -> f64 {
+        100.0 * ns as f64 / self.end_ns.saturating_sub(self.start_ns).max(1) as f64
+    }
+}
+
+impl ProcessorUse {
+    /// Returns the times between the samples.
+    pub(crate) fn spans(&self) -> impl Iterator<Item = ProcessorSpan> {
+        let pairs = self.samples.iter().zip(self.samples.iter().skip(1));
+        let pairs = pairs.filter(|(from, to)| from.at_ns < to.at_ns);
+        pairs.map(|(from, to)| {
+            // A sample is not of one instant: the sums may exceed the time a little.
+            let all = to.at_ns.saturating_sub(from.at_ns);
+            let running_ns = to.running_ns.saturating_sub(from.running_ns).clamp(0, all);
+            let ready_ns = to.ready_ns.saturating_sub(from.ready_ns);
+            ProcessorSpan {
+                start_ns: from.at_ns,
+                end_ns: to.at_ns,
+                running_ns,
+                ready_ns: ready_ns.clamp(0, all - running_ns),
+            }
+        })
+    }
 }
 
 /// A value over time.

@@ -79,6 +79,12 @@ impl Format {
         asked: Option<&PathBuf>,
         inputs: &[PathBuf],
     ) -> Result<PathBuf, Error> {
+        if asked.is_some_and(|asked| asked == Path::new("-")) {
+            return Err(Error::Usage(
+                "-o -: is no name of a file: give one, or /dev/stdout for standard output"
+                    .to_owned(),
+            ));
+        }
         let name = inputs.first().map_or_else(
             || "profile".into(),
             |input| input.file_name().unwrap_or_default().to_string_lossy(),
@@ -109,7 +115,8 @@ fn stem(name: &str) -> &str {
     })
 }
 
-fn same_file(one: &Path, other: &Path) -> bool {
+/// Returns `true` if two paths lead to one file.
+pub(super) fn same_file(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,
         _ => one == other,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use profiler_report::{SampledIdle, TableOptions};
+use profiler_report::{SampledIdle, Summary, TableOptions};
 
 use super::folder::{self, Wanted};
 use super::read;
@@ -56,15 +56,15 @@ impl Explain {
         let path = self.file.display();
         let timeline = match read(&self.file, self.limits)? {
             Input::Timeline(timeline) => timeline,
-            Input::Summary(summary) => return self.sampled(&summary.gpu_idle),
+            Input::Summary(summary) => return self.sampled(&summary),
         };
         let idle = timeline.gpu_idle();
         let pairs = timeline.gpu_pairs();
         if idle.devices.is_empty() && pairs.devices.is_empty() {
-            return Err(Error::Usage(format!(
-                "{path}: the trace has no kernels, copies or fills: record it where CUPTI is found (PROFILER_KERNELS=1), or \
-                 with the activity CUDA of PyTorch's profiler"
-            )));
+            return Err(self.refusal(
+                "the trace has no work of a GPU, so there is nothing to explain",
+                "kernels are recorded where CUPTI is found (PROFILER_KERNELS=1), or with the activity CUDA of PyTorch's profiler",
+            ));
         }
         let has_kernels = !idle.devices.is_empty();
         let mut out = Stdout::new();
@@ -99,14 +99,28 @@ impl Explain {
         Ok(Exit::Done)
     }
 
+    /// Returns the error of a file that says nothing of a GPU: what it lacks, what shows the rest, and how to have more.
+    fn refusal(&self, what: &str, to_have: &str) -> Error {
+        let path = self.file.display();
+        Error::Refused {
+            path: self.file.clone(),
+            reason: format!("{what}; its CPU times: profiler report {path}; {to_have}"),
+        }
+    }
+
     /// Prints the account of a summary.
-    fn sampled(&self, devices: &[SampledIdle]) -> Result<Exit, Error> {
+    fn sampled(&self, summary: &Summary) -> Result<Exit, Error> {
+        let devices = &summary.gpu_idle;
         let lines: Vec<String> = devices.iter().filter_map(SampledIdle::line).collect();
         if lines.is_empty() {
-            return Err(Error::Usage(format!(
-                "{}: this summary does not say when a GPU was idle: give a trace with kernels (PROFILER_TRACE=trace.json.gz)",
-                self.file.display()
-            )));
+            let has_times = summary.rows.iter().any(|row| row.cuda.is_some());
+            let what = if has_times {
+                "the summary does not say when a GPU was idle: it has no account of it, or one that is too short"
+            } else {
+                "the program had no GPU times, so there is nothing to explain"
+            };
+            let to_have = "a trace with kernels says most (PROFILER_TRACE=trace.json.gz)";
+            return Err(self.refusal(what, to_have));
         }
         let mut out = Stdout::new();
         match self.format {

@@ -98,6 +98,9 @@ pub(super) fn instead_of(path: &Path) -> String {
     }
 }
 
+/// So many files that are taken are named one by one.
+const NAMED: usize = 4;
+
 /// The files of a folder whose names end in `.json` or `.json.gz`, by name.
 struct Files<'f> {
     folder: &'f Path,
@@ -137,6 +140,10 @@ impl<'f> Files<'f> {
         };
         let taken = match self.fitting.len() {
             1 => format!("takes {}", name(first)),
+            count if count <= NAMED => {
+                let names: Vec<String> = self.fitting.iter().map(|path| name(path)).collect();
+                format!("takes all {count} files: {}", names.join(", "))
+            }
             count => format!("takes all {count} files, {} to {}", name(first), name(last)),
         };
         Ok(match self.left_out.len() {

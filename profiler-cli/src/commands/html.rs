@@ -11,6 +11,7 @@ use super::read;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::input::{Input, Limits};
+use crate::run_of;
 use crate::staging::Staging;
 
 /// Writes a page that opens in a browser without a network.
@@ -45,6 +46,7 @@ impl Html {
         for path in &files {
             content.add(path, read(path, self.limits)?)?;
         }
+        content.check_run()?;
         if let Some(path) = &self.baseline {
             let path = &folder::newest(path, Wanted::Summaries)?;
             content.baseline = match read(path, self.limits)? {
@@ -63,8 +65,8 @@ impl Html {
 /// The content of a page.
 #[derive(Default)]
 struct Content {
-    summary: Option<Box<Summary>>,
-    timeline: Option<Box<Timeline>>,
+    summary: Option<(PathBuf, Box<Summary>)>,
+    timeline: Option<(PathBuf, Box<Timeline>)>,
     baseline: Option<Box<Summary>>,
 }
 
@@ -72,8 +74,8 @@ impl Content {
     /// Adds a file.
     fn add(&mut self, path: &Path, input: Input) -> Result<(), Error> {
         let is_second = match input {
-            Input::Summary(summary) => self.summary.replace(summary).is_some(),
-            Input::Timeline(timeline) => self.timeline.replace(timeline).is_some(),
+            Input::Summary(summary) => self.summary.replace((path.into(), summary)).is_some(),
+            Input::Timeline(timeline) => self.timeline.replace((path.into(), timeline)).is_some(),
         };
         if is_second {
             let message =
@@ -83,16 +85,32 @@ impl Content {
         Ok(())
     }
 
+    /// Refuses a summary and a trace of two runs, whose numbers would stand side by side as those of one.
+    fn check_run(&self) -> Result<(), Error> {
+        let (Some((summary_path, summary)), Some((path, timeline))) =
+            (&self.summary, &self.timeline)
+        else {
+            return Ok(());
+        };
+        run_of::difference(timeline, summary).map_or(Ok(()), |difference| {
+            Err(Error::Usage(format!(
+                "{}: is of another run than {}: {difference}; give files of one run, or make a page of each",
+                path.display(),
+                summary_path.display()
+            )))
+        })
+    }
+
     /// Writes the page.
     fn write(&self, title: Option<&str>, output: &Path, staging: Staging) -> Result<(), Error> {
         let mut page = Page::new();
         if let Some(title) = title {
             page = page.title(title);
         }
-        if let Some(summary) = &self.summary {
+        if let Some((_, summary)) = &self.summary {
             page = page.summary(summary);
         }
-        if let Some(timeline) = &self.timeline {
+        if let Some((_, timeline)) = &self.timeline {
             page = page.timeline(timeline);
         }
         if let Some(baseline) = &self.baseline {

@@ -55,9 +55,19 @@ impl Validate {
     }
 
     fn check(&self, path: &Path) -> Result<Vec<(Severity, String)>, InputError> {
-        if Beginning::of(path, self.max_bytes)? == Beginning::Summary {
-            let violations = check_summary(path, self.max_bytes)?.into_iter();
-            return Ok(violations.map(|what| (Severity::Error, what)).collect());
+        match Beginning::of(path, self.max_bytes)? {
+            Beginning::Summary => {
+                let violations = check_summary(path, self.max_bytes)?.into_iter();
+                return Ok(violations.map(|what| (Severity::Error, what)).collect());
+            }
+            Beginning::Trace => {}
+            // A file that is none of these is not a damaged one.
+            Beginning::Other => match Input::read(path, Limits::DEFAULT) {
+                Err(
+                    other @ (InputError::Empty | InputError::Unknown | InputError::Converted(_)),
+                ) => return Err(other),
+                _ => {}
+            },
         }
         let options = ValidateOptions::default().max_bytes(self.max_bytes);
         let violations = validate_with(path, &options).map_err(|error| match error {

@@ -212,7 +212,7 @@ mod tests {
 
     use super::*;
     use crate::log_record::LogRequest;
-    use profiler_host::diagnostics::catch_own_panic;
+    use profiler_host::diagnostics::user_code;
     use profiler_log::{IntoLogger, Logger};
 
     fn record(name: &Name, end: u64, request: LogRequest) -> LogRecord {
@@ -251,7 +251,7 @@ mod tests {
     fn records_that_are_lost_in_a_panic_are_counted() {
         let name = name::declared("collector: panics", Location::caller());
         let before = losses::dropped(DropReason::ThreadPanicked);
-        let panicked = catch_own_panic("a test panicked", || {
+        let panicked = user_code::call(|| {
             let mut collector = Collector::default();
             let record = || record(name, 0, LogRequest::new(1));
             collector.batch.push(record());

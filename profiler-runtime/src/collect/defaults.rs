@@ -1,5 +1,6 @@
 //! The loggers that take the entries of calls without a logger of their own.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use profiler_host::sync::Lock;
@@ -63,6 +64,13 @@ pub(crate) fn set_default_from(settings: &Settings) -> bool {
     let log = ENVIRONMENT.get_or_init(|| Arc::new(LazyTensorBoard::new(dir.clone())));
     DEFAULTS.add(Arc::clone(log).into_logger());
     true
+}
+
+/// Returns a TensorBoard log whose file is created for its first entry.
+pub(crate) fn tensorboard_on_demand(dir: PathBuf) -> Logger {
+    use profiler_log::IntoLogger;
+
+    Arc::new(LazyTensorBoard::new(dir)).into_logger()
 }
 
 /// Returns the log that the settings ask for, if any.

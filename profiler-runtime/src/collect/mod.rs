@@ -29,7 +29,9 @@ mod watchdog;
 
 pub(crate) use backlog::Backlog;
 pub(crate) use collector::{next_step, send};
-pub(crate) use defaults::{add_default, open_from_environment, set_default_from};
+pub(crate) use defaults::{
+    add_default, open_from_environment, set_default_from, tensorboard_on_demand,
+};
 pub(crate) use entry::LogEntry;
 pub(crate) use flush::flush;
 pub(crate) use gpu_samples::log_gpu_sample;

@@ -103,8 +103,14 @@ impl<'e> Reader<'e> {
                 with_verb(&self.ignored)
             ));
         }
-        let misspelled = names.iter().filter_map(|name| misspelled(name));
-        self.problems.extend(misspelled);
+        let unknown = names.iter().filter_map(|name| {
+            let meant = meant(name, self.get)?;
+            let question = did_you_mean(&meant);
+            Some(format!(
+                "{name} is not a variable of the profiler{question}"
+            ))
+        });
+        self.problems.extend(unknown);
         (self.set, self.problems)
     }
 }
@@ -151,23 +157,51 @@ pub(super) fn parse_bytes(text: &str) -> Option<usize> {
     is_valid.then(|| usize::try_from(bytes).unwrap_or(usize::MAX))
 }
 
-/// Returns a warning for a variable whose name is one or two letters away from one of the profiler's, or one of them with
-/// another word after it (`PROFILER_TENSORBOARD_DIR`): it would silently have no effect.
-fn misspelled(name: &str) -> Option<String> {
-    if !name.starts_with("PROFILER") || VARIABLES.iter().any(|variable| variable.name == name) {
+/// Other words for what a variable does, as they stand after `PROFILER_`.
+const SYNONYMS: [(&str, &str); 9] = [
+    ("CUDA", "PROFILER_BACKEND"),
+    ("EXCLUDE", "PROFILER_FILTER"),
+    ("FILE", "PROFILER_SUMMARY"),
+    ("INCLUDE", "PROFILER_FILTER"),
+    ("LOGDIR", "PROFILER_TENSORBOARD"),
+    ("LOG_DIR", "PROFILER_TENSORBOARD"),
+    ("ON", "PROFILER_ENABLED"),
+    ("OUTPUT", "PROFILER_SUMMARY"),
+    ("STACKS", "PROFILER_CALLERS"),
+];
+
+/// Returns what is likely meant by a variable that the profiler does not have and that would silently have no effect: its
+/// name is one or two letters away from one of the profiler's, has another word after it (`PROFILER_TENSORBOARD_DIR`), lacks
+/// one of its words (`PROFILER_INTERVAL`), or has another word for it. Others may belong to another program, or to another
+/// version of this one.
+fn meant(name: &str, get: &dyn Fn(&str) -> Option<OsString>) -> Option<Vec<&'static str>> {
+    let word = name.strip_prefix("PROFILER")?.trim_start_matches('_');
+    let known = || VARIABLES.iter().map(|variable| variable.name);
+    if known().any(|known| known == name) || word.is_empty() {
         return None;
     }
-    let extends = |known: &str| {
-        let rest = name.strip_prefix(known);
+    if ["DISABLE", "DISABLED", "OFF"].contains(&word) {
+        let value = get(name).and_then(|value| parse_bool(value.to_str()?));
+        return Some(vec![match value {
+            Some(false) => "PROFILER_ENABLED=1",
+            _ => "PROFILER_ENABLED=0",
+        }]);
+    }
+    if let Some((_, meant)) = SYNONYMS.iter().find(|(other, _)| *other == word) {
+        return Some(vec![meant]);
+    }
+    let begins = |long: &str, short: &str| {
+        let rest = long.strip_prefix(short);
         rest.is_some_and(|rest| rest.starts_with('_'))
     };
-    let near = VARIABLES
-        .iter()
-        .find(|variable| edit_distance(variable.name, name) <= 2 || extends(variable.name))?;
-    Some(format!(
-        "{name} is not a variable of the profiler{}",
-        did_you_mean(&[near.name])
-    ))
+    let ends = |long: &str| {
+        let front = long.strip_suffix(word);
+        front.is_some_and(|front| front.ends_with('_'))
+    };
+    let near = known().find(|known| edit_distance(known, name) <= 2 || begins(name, known));
+    let longer = || known().filter(|known| begins(known, name) || ends(known));
+    let meant = near.map_or_else(|| longer().collect(), |near| vec![near]);
+    (!meant.is_empty()).then_some(meant)
 }
 
 #[cfg(test)]

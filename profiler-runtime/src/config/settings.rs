@@ -359,6 +359,46 @@ mod tests {
     }
 
     #[test]
+    fn another_word_for_a_variable_is_reported_with_what_is_meant() {
+        for (name, value, meant) in [
+            ("PROFILER_DISABLED", "1", "`PROFILER_ENABLED=0`"),
+            ("PROFILER_DISABLE", "true", "`PROFILER_ENABLED=0`"),
+            ("PROFILER_OFF", "x", "`PROFILER_ENABLED=0`"),
+            ("PROFILER_DISABLED", "0", "`PROFILER_ENABLED=1`"),
+            ("PROFILER_ON", "1", "`PROFILER_ENABLED`"),
+            ("PROFILER_OUTPUT", "x", "`PROFILER_SUMMARY`"),
+            ("PROFILER_CUDA", "1", "`PROFILER_BACKEND`"),
+            ("PROFILER_INTERVAL", "1s", "`PROFILER_SUMMARY_INTERVAL`"),
+            (
+                "PROFILER_GPU",
+                "1",
+                "`PROFILER_GPU_SAMPLES` or `PROFILER_GPU_IDLE`",
+            ),
+        ] {
+            let (settings, problems) = read(&[(name, value)]);
+            let expected =
+                format!("{name} is not a variable of the profiler; did you mean {meant}?");
+            assert_eq!(problems, [expected]);
+            assert!(settings.enabled, "{name} is not obeyed");
+        }
+    }
+
+    #[test]
+    fn a_variable_like_none_of_the_profilers_is_not_reported() {
+        for name in [
+            "PROFILER_HOME",
+            "PROFILER_TESTS_TRACES",
+            "PROFILER_TEST_SOURCES",
+            "PROFILER",
+            "PROFILER_",
+            "PROFILERS_OFF",
+        ] {
+            let (_, problems) = read(&[(name, "1")]);
+            assert!(problems.is_empty(), "{problems:?}");
+        }
+    }
+
+    #[test]
     fn a_summary_with_an_unknown_ending_goes_to_standard_error() {
         let (settings, problems) = read(&[("PROFILER_SUMMARY", "/tmp/out.xyz")]);
         // With the letter of a drive, where there are drives.

@@ -172,7 +172,7 @@ impl Backend {
     }
 }
 
-/// The default stream of the driver that is used if no stream is named.
+/// The stream that is used if no stream is named: a default stream of the driver, or what libtorch launches on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ImplicitStream {
@@ -180,6 +180,9 @@ pub(crate) enum ImplicitStream {
     None,
     Legacy,
     PerThread,
+    /// The current stream of libtorch, unless that is the legacy default stream.
+    Libtorch,
+    LibtorchOrLegacy,
 }
 
 impl ImplicitStream {
@@ -188,6 +191,8 @@ impl ImplicitStream {
             "none" => Some(Self::None),
             "legacy" => Some(Self::Legacy),
             "per-thread" => Some(Self::PerThread),
+            "libtorch" => Some(Self::Libtorch),
+            "libtorch-or-legacy" => Some(Self::LibtorchOrLegacy),
             _ => None,
         }
     }

@@ -22,7 +22,7 @@ pub const VARIABLES: [Variable; 25] = [
         name: "PROFILER_ENABLED",
         takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
         default: "`1`",
-        meaning: "Turns measuring on or off. `set_enabled` changes it at run time.",
+        meaning: "Turns measuring on or off. `set_enabled` changes it at run time. Off to the end, it leaves the outputs of the other variables unwritten, and a warning says so.",
         names_path: false,
     },
     Variable {
@@ -111,9 +111,9 @@ pub const VARIABLES: [Variable; 25] = [
     },
     Variable {
         name: "PROFILER_CUDA_STREAM",
-        takes: "`none`, `legacy` or `per-thread`",
+        takes: "`none`, `legacy`, `per-thread`, `libtorch` or `libtorch-or-legacy`",
         default: "`none`",
-        meaning: "The default stream of CUDA to measure on if neither the call, its thread nor `cuda::set_default_stream` names a stream. `none`: such calls have no GPU time. `legacy`: the legacy default stream of the current context. It waits for all blocking streams and they wait for it, so independent streams slow down and their captures fail. `per-thread`: the thread's own default stream, for programs that launch there.",
+        meaning: "The stream to measure on if neither the call, its thread nor `cuda::set_default_stream` names one. `none`: such calls have no GPU time. `legacy`: the legacy default stream of the current context. It waits for all blocking streams and they wait for it, so independent streams slow down and their captures fail. `per-thread`: the thread's own default stream, for programs that launch there. `libtorch`: the stream on which libtorch launches for the thread, for `tch`; it is refused if it is the legacy default stream, as libtorch has it at first. `libtorch-or-legacy`: also that one.",
         names_path: false,
     },
     Variable {

@@ -88,7 +88,8 @@ pub(crate) use ffi::discovery::{begin_search, scan_loaded};
 pub(crate) use ffi::library::may_be_found;
 pub use ffi::library::status;
 pub(crate) use ffi::library::{
-    DiscoveryReason, apply_backend, device_properties, find, is_in_use, known_status,
+    DiscoveryReason, apply_backend, device_properties, find, has_missed_libtorch, is_in_use,
+    known_status,
 };
 pub(crate) use ffi::status::version_text;
 pub use ffi::status::{CudaError, Status};

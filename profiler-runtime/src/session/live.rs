@@ -23,7 +23,7 @@ use crate::clock::{WallAnchor, now};
 use crate::config::{Action, ActionFn};
 use crate::cuda::{self, WorkLosses};
 use crate::name;
-use crate::switch::with_control;
+use crate::switch::{self, with_control};
 
 thread_local! {
     /// `true` while this thread runs a schedule.
@@ -237,10 +237,12 @@ impl Session {
                  record fewer windows, or longer ones"
             ));
         }
-        if steps == 0 {
+        // That it is off has a warning of its own.
+        let is_off = self.is_environment && switch::is_off_by_environment();
+        if steps == 0 && !is_off {
             self.warn_of_no_step(&mut notices);
         }
-        if self.is_environment && steps > 0 && self.delivery.closed() == 0 {
+        if self.is_environment && !is_off && steps > 0 && self.delivery.closed() == 0 {
             notices.add(&format!(
                 "PROFILER_SCHEDULE: the recording ended after {steps} steps, before it came to a window: nothing is \
                  written; lessen `skip_first`, `wait` or `warmup`"

@@ -19,6 +19,7 @@ mod late;
 mod live;
 mod measured_thread;
 mod options;
+mod processor;
 mod profile;
 mod profile_builder;
 mod queue;
@@ -58,6 +59,8 @@ pub(crate) use measured_thread::{
 };
 pub use options::Activity;
 pub(crate) use options::SessionOptions;
+#[cfg(test)]
+pub(crate) use processor::ProcessorSample;
 pub use profile::{Profile, ProfileError};
 pub use profile_builder::{DEFAULT_CAPACITY, ProfileBuilder};
 pub use profiler_report::MemoryUse;

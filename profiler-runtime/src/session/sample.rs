@@ -11,7 +11,7 @@ use super::ended::RecordEnding;
 use super::record::{RecordKind, ScopeDetails, ScopeRecord, ThreadInfo};
 use super::trace::{Meta, Step, Trace, Truncation};
 use super::work::{LaunchRecord, WindowWork, WorkRecord};
-use super::{ClockLine, NONE, SessionOptions};
+use super::{ClockLine, NONE, ProcessorSample, SessionOptions};
 use crate::clock::WallAnchor;
 use crate::cuda::GpuRecord;
 use crate::name;
@@ -23,6 +23,7 @@ pub(crate) struct Sample {
     pub(crate) work: WindowWork,
     pub(crate) gpu_samples: GpuSamples,
     pub(crate) steps: Vec<Step>,
+    pub(crate) processor: Vec<Vec<ProcessorSample>>,
     pub(crate) options: SessionOptions,
     pub(crate) origin: u64,
     anchor: WallAnchor,
@@ -37,6 +38,7 @@ impl Sample {
             work: WindowWork::default(),
             gpu_samples: GpuSamples::default(),
             steps: Vec::new(),
+            processor: Vec::new(),
             options: SessionOptions {
                 record_shapes: true,
                 profile_memory: true,
@@ -168,6 +170,7 @@ impl Sample {
             work: self.work,
             gpu_samples: self.gpu_samples,
             steps: self.steps,
+            processor: self.processor,
             threads: vec![
                 Arc::new(ThreadInfo {
                     id: 4711,
@@ -190,6 +193,7 @@ impl Sample {
                 options: self.options,
                 truncation: Truncation::default(),
                 no_cuda_reason: None,
+                why_off: None,
                 metadata: Vec::new(),
             },
         }

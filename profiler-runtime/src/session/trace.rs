@@ -9,6 +9,7 @@ use profiler_report::internal::GpuSamples;
 use profiler_report::{GpuDevice, GpuSample};
 
 use super::clock_line::ClockLine;
+use super::processor::ProcessorSample;
 use super::record::{LinkedScope, ScopeRecord, ThreadInfo};
 use super::work::WindowWork;
 use super::work_losses::LostWork;
@@ -38,6 +39,8 @@ pub struct Trace {
     /// Samples of the devices' sensors, and the energy of the names, if they were asked for.
     pub(crate) gpu_samples: GpuSamples,
     pub(crate) steps: Vec<Step>,
+    /// Of each thread, its samples in the order of time, if kernels were recorded. Those of further threads are missing.
+    pub(crate) processor: Vec<Vec<ProcessorSample>>,
     pub(crate) threads: Vec<Arc<ThreadInfo>>,
     pub(crate) names: Vec<&'static Name>,
     pub(crate) clock_line: ClockLine,
@@ -68,6 +71,8 @@ pub(crate) struct Meta {
     pub(crate) options: SessionOptions,
     pub(crate) truncation: Truncation,
     pub(crate) no_cuda_reason: Option<String>,
+    /// Why there are no scopes, if measuring was off when the window was put together.
+    pub(crate) why_off: Option<&'static str>,
     /// Pairs that the program added, in order.
     pub(crate) metadata: Vec<(String, String)>,
 }
@@ -178,7 +183,8 @@ impl Drop for Trace {
         let _ = (take(&mut self.scopes), take(&mut self.nodes));
         let _ = (take(&mut self.gpu), take(&mut self.replays));
         let _ = take(&mut self.work);
-        let _ = (take(&mut self.steps), take(&mut self.threads));
+        let _ = (take(&mut self.steps), take(&mut self.processor));
+        let _ = take(&mut self.threads);
         let _ = (take(&mut self.names), take(&mut self.meta.metadata));
     }
 }

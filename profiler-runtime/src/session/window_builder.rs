@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::assemble;
 use super::clock_line::ClockLine;
+use super::processor::ProcessorSamples;
 use super::record::{LinkedScope, NONE, RecordKind, ScopeRecord, ThreadInfo};
 use super::trace::{Meta, Step, Trace, Truncation};
 use super::window::{WindowClose, WindowSpec};
@@ -17,6 +18,7 @@ use crate::clock::clock;
 use crate::config::KernelRecording;
 use crate::cuda::{self, GpuRecord, Recording, Status};
 use crate::name;
+use crate::switch;
 
 /// The records of a window so far.
 #[derive(Debug, Default)]
@@ -25,6 +27,7 @@ pub(super) struct WindowBuilder {
     gpu: Vec<GpuRecord>,
     replays: Vec<GpuRecord>,
     pub(super) work: WorkBuilder,
+    pub(super) processor: ProcessorSamples,
     threads: Vec<Arc<ThreadInfo>>,
     /// The index in `threads` of each thread, by the address of its information.
     places: HashMap<usize, u32>,
@@ -154,6 +157,7 @@ impl WindowBuilder {
         self.replays = Vec::new();
         self.threads = Vec::new();
         self.places = HashMap::new();
+        self.processor = ProcessorSamples::default();
         (given_up as u64, self.work.clear())
     }
 
@@ -224,12 +228,19 @@ impl WindowBuilder {
         let expects_cuda = options.cuda && options.expects_cuda && !self.scopes.is_empty();
         let no_cuda_reason =
             (expects_cuda && !has_cuda).then(|| no_cuda_reason(&cuda::known_status()));
+        let why_off = self.scopes.is_empty().then(switch::why_off).flatten();
         let closed = spec.closed.unwrap_or(spec.opened);
         let gpu_samples = cuda::nvml::samples_between(
             spec.options.gpu_samples,
             (clock_line.unix_ns(spec.opened), clock_line.unix_ns(closed)),
             (spec.opened, closed),
         );
+        let mut processor = self.processor;
+        let mut samples_of = |thread: &Arc<ThreadInfo>| match work.is_recorded {
+            true => processor.take(thread.number, (spec.opened, closed)),
+            false => Vec::new(),
+        };
+        let processor = self.threads.iter().map(&mut samples_of).collect();
         Trace {
             scopes: self.scopes,
             nodes,
@@ -238,6 +249,7 @@ impl WindowBuilder {
             work,
             gpu_samples,
             steps,
+            processor,
             threads: self.threads,
             names: name::all(),
             clock_line,
@@ -258,6 +270,7 @@ impl WindowBuilder {
                     skipped_windows: spec.skipped,
                 },
                 no_cuda_reason,
+                why_off,
                 metadata: closing.metadata,
             },
         }

@@ -14,6 +14,7 @@ use profiler_host::sync::ReentrancyGuard;
 use super::delivery::Delivery;
 use super::device_times;
 use super::late::LateScopes;
+use super::processor::Processors;
 use super::queue::CompleteWindow;
 use super::record::{ScopeRecord, ThreadInfo};
 use super::registry::{ClosedWindow, registry};
@@ -96,6 +97,7 @@ struct WindowSorter {
     threads: Vec<Arc<ThreadInfo>>,
     late: LateScopes,
     work: WorkJoiner,
+    processors: Processors,
 }
 
 impl Drop for WindowSorter {
@@ -129,6 +131,7 @@ impl WindowSorter {
         // Read the registry after the rings: the window of every scope taken is registered by now.
         self.windows.update();
         self.sort();
+        self.sample_processors();
         self.work.sort(work, &mut self.windows);
         self.work.sort_reported(reported, &mut self.windows);
         if !flushed.is_final() {
@@ -169,6 +172,20 @@ impl WindowSorter {
         }
     }
 
+    /// Samples which threads are on a processor, for windows with kernels: that tells why a device was idle.
+    fn sample_processors(&mut self) {
+        if cuda::recording().is_none() {
+            return;
+        }
+        let samples = self.processors.sample();
+        for window in self.windows.all_mut().filter(|_| !samples.is_empty()) {
+            let (spec, builder) = window.parts();
+            if spec.has_kernels() {
+                builder.processor.add(&samples);
+            }
+        }
+    }
+
     /// Sorts GPU times into windows. `begun` is when the round began.
     fn sort_gpu(&mut self, gpu: &[GpuRecord], begun: u64) {
         for time in gpu.iter().filter(|gpu| !gpu.is_replay) {
@@ -204,6 +221,7 @@ impl WindowSorter {
         }
         let threads = &mut self.threads;
         if !threads.last().is_some_and(|last| Arc::ptr_eq(last, thread)) {
+            self.processors.note(thread);
             threads.push(Arc::clone(thread));
         }
         scope.thread = u32::try_from(threads.len() - 1).unwrap_or_default();
@@ -223,6 +241,7 @@ impl WindowSorter {
             threads,
             late,
             work: _,
+            processors: _,
         } = self;
         // Clear the batch only after sorting: the destructor counts it after a panic.
         sort_into(windows, threads, late, batch);
@@ -403,7 +422,7 @@ mod tests {
     use super::*;
     use crate::clock::WallAnchor;
     use crate::cuda::WorkLosses;
-    use profiler_host::diagnostics::catch_own_panic;
+    use profiler_host::diagnostics::user_code;
 
     fn scope() -> ScopeRecord {
         ScopeRecord {
@@ -424,7 +443,7 @@ mod tests {
     #[test]
     fn records_that_are_lost_in_a_panic_are_counted() {
         let before = ring::lost().ring_full;
-        let panicked = catch_own_panic("a test panicked", || {
+        let panicked = user_code::call(|| {
             let mut sorter = WindowSorter::default();
             sorter.batch.extend([scope(), scope()]);
             std::panic::panic_any("a test panics");
@@ -501,7 +520,7 @@ mod tests {
             let id = registry.add(&delivery, window(SESSION, now(), Some(now())));
             registry.close(id, closing());
             drop(registry);
-            let panicked = catch_own_panic("a test panicked", || {
+            let panicked = user_code::call(|| {
                 let mut sorter = WindowSorter::default();
                 // The first window is known when the thread panics, the second one is not.
                 if delivery.closed() == 0 {

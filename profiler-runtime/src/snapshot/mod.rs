@@ -30,7 +30,7 @@ use crate::cuda;
 use crate::local;
 use crate::losses;
 use crate::name;
-use crate::switch::{self, OffReason, WHY_NEVER, with_control};
+use crate::switch::{self, with_control};
 
 pub(crate) use history::sample;
 
@@ -135,7 +135,7 @@ fn self_times(rows: &[Row]) -> impl Iterator<Item = cuda::SelfTime> {
 /// Returns notes on samples and spans that are missing. If there are no rows, `why_nothing` says the latter.
 fn notes_of(samples: &GpuSamples, has_rows: bool) -> Vec<String> {
     let mut notes = missing_samples(samples, &diagnostics::notices());
-    let is_on = || switch::off_reason().is_none();
+    let is_on = || switch::why_off().is_none();
     let why_no_span = losses::why_no_span().filter(|_| has_rows && is_on());
     notes.extend(why_no_span.map(str::to_owned));
     notes.extend(shared_cells());
@@ -159,11 +159,8 @@ fn shared_cells() -> Option<String> {
 }
 
 fn why_nothing() -> String {
-    if let Some(reason) = WHY_NEVER {
+    if let Some(reason) = switch::why_off() {
         return reason.to_owned();
-    }
-    if let Some(reason) = switch::off_reason() {
-        return why_off(reason).to_owned();
     }
     let names = name::all();
     let seen = names.len();
@@ -200,24 +197,4 @@ fn why_nothing() -> String {
         "nothing that is annotated has run, or {} left out all of it: put #[measure_execution_time] on a function that runs",
         switch::ways_to_leave_out()
     )
-}
-
-/// Explains which setting turns measuring off, and how to turn it on.
-fn why_off(reason: OffReason) -> &'static str {
-    match reason {
-        OffReason::Pause => "a `pause` is running: call `summary` after it",
-        OffReason::Program if switch::asked_by_environment() == Some(true) => {
-            "the program has called `set_enabled(false)`, which overrides PROFILER_ENABLED: remove the call, or call \
-             `set_enabled(true)`"
-        }
-        OffReason::Program => {
-            "the program has called `set_enabled(false)`: remove the call, or call `set_enabled(true)`"
-        }
-        OffReason::Environment => {
-            "PROFILER_ENABLED turns measuring off: set PROFILER_ENABLED=1, or call `set_enabled(true)`"
-        }
-        OffReason::Builder => {
-            "`Builder::enabled(false)` turns measuring off: remove it, call `set_enabled(true)`, or set PROFILER_ENABLED=1"
-        }
-    }
 }

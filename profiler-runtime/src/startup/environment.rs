@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use profiler_host::diagnostics;
+use profiler_report::ExportError;
 
 use super::trace_file::{self, TraceFile};
 use crate::session::{Profile, ProfileBuilder, Trace, environment};
 use crate::snapshot::trace::tensorboard_trace_handler;
-use crate::switch::with_control;
+use crate::switch::{self, with_control};
 
 /// Starts the session, unless it is running.
 pub(super) fn start() {
@@ -25,10 +26,10 @@ pub(super) fn start() {
     }
 }
 
-/// Has each window written to a file, or to a folder for TensorBoard.
+/// Has each window written to a file, or to a folder for TensorBoard, but none that `PROFILER_ENABLED` has left empty.
 fn write_windows_to(builder: ProfileBuilder, target: PathBuf) -> ProfileBuilder {
     if let Some(file) = TraceFile::parse(&target) {
-        return builder.on_trace_ready(move |trace: &Trace| file.write(trace));
+        return builder.on_trace_ready(unless_off(move |trace: &Trace| file.write(trace)));
     }
     if trace_file::is_likely_a_file(&target) {
         diagnostics::warn_once(&format!(
@@ -38,5 +39,17 @@ fn write_windows_to(builder: ProfileBuilder, target: PathBuf) -> ProfileBuilder 
             trace_file::ENDINGS
         ));
     }
-    builder.on_trace_ready(tensorboard_trace_handler(target))
+    builder.on_trace_ready(unless_off(tensorboard_trace_handler(target)))
+}
+
+fn unless_off(
+    mut write: impl FnMut(&Trace) -> Result<(), ExportError>,
+) -> impl FnMut(&Trace) -> Result<(), ExportError> {
+    move |trace| {
+        if switch::is_off_by_environment() {
+            Ok(())
+        } else {
+            write(trace)
+        }
+    }
 }

@@ -14,7 +14,7 @@ use crate::config::{Backend, Filter, LONGEST_INTERVAL, SHORTEST_INTERVAL, Summar
 use crate::cuda::{self, CudaError};
 use crate::session;
 use crate::startup::error::InitError;
-use crate::switch::{NEVER_MEASURES, with_control};
+use crate::switch::{self, NEVER_MEASURES, with_control};
 
 /// The number of guards. The last one closes the profiler down.
 static GUARDS: AtomicUsize = AtomicUsize::new(0);
@@ -333,12 +333,20 @@ impl Builder {
             }
             require_cuda()?;
             cuda::nvml::begin(None);
-            collect::open_from_environment()?;
+            let is_off = switch::is_off_by_environment();
+            if !is_off {
+                collect::open_from_environment()?;
+            }
             for logger in self.loggers {
                 collect::add_default(logger);
             }
             if let Some(dir) = self.tensorboard.filter(|_| !has_tensorboard) {
-                collect::add_default(open_tensorboard(dir)?);
+                let log = if is_off {
+                    collect::tensorboard_on_demand(dir)
+                } else {
+                    open_tensorboard(dir)?
+                };
+                collect::add_default(log);
             }
         }
         GUARDS.fetch_add(1, Relaxed);

@@ -6,24 +6,55 @@ use profiler_host::diagnostics;
 use profiler_host::process::{fork, privileges};
 
 use crate::config::SummaryTarget;
+use crate::cuda;
 use crate::name;
 use crate::session;
-use crate::switch::with_control;
+use crate::switch::{self, with_control};
 
-/// Warns of globs that match no name, of a recording that never began, and of an interval without a summary. Called before the last summary is written,
-/// which repeats the warnings.
+/// Warns of globs that match no name, of a recording that never began, of an interval without a summary, of outputs that are
+/// not written because measuring was off, and of a libtorch that is not there. Called before the last summary is written, which
+/// repeats the warnings.
 pub(super) fn warn() {
     static WARNED: AtomicBool = AtomicBool::new(false);
     if !fork::is_own_process() || WARNED.swap(true, Relaxed) {
         return;
     }
+    if switch::is_off_by_environment() {
+        return outputs_while_off()
+            .into_iter()
+            .for_each(|mistake| diagnostics::warn_once(&mistake));
+    }
     for mistake in globs_without_effect()
         .into_iter()
         .chain(recording_never_began())
         .chain(interval_without_effect())
+        .chain(missed_libtorch())
     {
         diagnostics::warn_once(&mistake);
     }
+}
+
+/// Returns a warning if the settings ask for outputs, which are not written because `PROFILER_ENABLED` turned measuring off.
+fn outputs_while_off() -> Option<String> {
+    let outputs = with_control(|control| {
+        let settings = &control.settings;
+        let has_trace = cfg!(feature = "trace") && settings.session.trace.is_some();
+        let summary = settings.origin("PROFILER_SUMMARY", "`Builder::summary`");
+        [
+            (summary, settings.summary != SummaryTarget::Off),
+            ("PROFILER_TENSORBOARD", settings.tensorboard.is_some()),
+            ("PROFILER_TRACE", has_trace),
+        ]
+    });
+    let asked = outputs.iter().filter(|(_, is_asked)| *is_asked);
+    let asked: Vec<&str> = asked.map(|(output, _)| *output).collect();
+    (!asked.is_empty()).then(|| {
+        format!(
+            "PROFILER_ENABLED turns measuring off, so nothing is written for {}: set PROFILER_ENABLED=1, or call \
+             `set_enabled(true)`",
+            asked.join(", ")
+        )
+    })
 }
 
 fn globs_without_effect() -> Vec<String> {
@@ -64,6 +95,15 @@ fn interval_without_effect() -> Option<String> {
     // With raised privileges the target may have been ignored, which has a warning of its own.
     (!privileges::are_raised()).then(|| {
         format!("{interval} is set and {summary}, so nothing was written: set it to a file")
+    })
+}
+
+/// Returns a warning if `PROFILER_CUDA_STREAM` asks for the stream of a library that the process does not have.
+fn missed_libtorch() -> Option<String> {
+    cuda::has_missed_libtorch().then(|| {
+        "PROFILER_CUDA_STREAM: the process has loaded no libtorch that tells its stream (`aoti_torch_get_current_cuda_stream` in \
+         `libtorch_cuda.so`), so calls without a stream have no GPU time: builds for the CPU and old releases lack it"
+            .to_owned()
     })
 }
 

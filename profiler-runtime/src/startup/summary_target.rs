@@ -7,14 +7,15 @@ use profiler_report::{Summary, TableOptions};
 
 use super::summary_file;
 use crate::config::SummaryTarget;
-use crate::switch::with_control;
+use crate::switch::{self, with_control};
 
 /// How long the summary waits for a reader of its output.
 const WAIT: WriteTimeout = WriteTimeout::Total(READER_TIMEOUT);
 
-/// Writes a summary, and warns if that fails.
+/// Writes a summary, unless `PROFILER_ENABLED` has left it empty, and warns if that fails.
 pub(super) fn write(target: &SummaryTarget, summary: Summary) {
     let result = match target {
+        _ if switch::is_off_by_environment() => Ok(()),
         SummaryTarget::Off => Ok(()),
         SummaryTarget::Stderr => {
             let table = table(&without_shown_notices(summary), OutputStream::Stderr);

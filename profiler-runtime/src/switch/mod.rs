@@ -104,6 +104,8 @@ pub(crate) struct Control {
     pub(crate) settings: Settings,
     /// `true` if the program has called [`set_enabled`].
     is_set_by_program: bool,
+    /// `true` if measuring was ever on.
+    was_on: bool,
     /// `true` if the program has ever turned measuring off with [`set_enabled`].
     was_turned_off: bool,
     /// `true` if the program has ever called [`pause`].
@@ -140,6 +142,7 @@ pub(crate) fn with_control<T>(change: impl FnOnce(&mut Control) -> T) -> T {
         Control::new(settings)
     });
     let result = change(control);
+    control.was_on |= control.is_published && control.is_on();
     let word = control.word();
     let before = SWITCH.load(Relaxed);
     if control.is_published && word != before {
@@ -166,6 +169,7 @@ impl Control {
         Self {
             settings,
             is_set_by_program: false,
+            was_on: false,
             was_turned_off: false,
             was_paused: false,
             bypasses: 0,
@@ -265,21 +269,11 @@ pub(crate) fn set_enabled(enabled: bool) -> bool {
     asked_by_environment() == Some(!enabled)
 }
 
-/// The setting that turns measuring off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OffReason {
-    /// A [`pause`] is running.
-    Pause,
-    /// The program has called [`set_enabled`].
-    Program,
-    /// `PROFILER_ENABLED`.
-    Environment,
-    /// The program's `Builder`.
-    Builder,
-}
-
-/// Returns the setting that turns measuring off, or `None` if it is on.
-pub(crate) fn off_reason() -> Option<OffReason> {
+/// Returns why no call is measured, and what to do about it, or `None` if calls are measured.
+pub(crate) fn why_off() -> Option<&'static str> {
+    if WHY_NEVER.is_some() {
+        return WHY_NEVER;
+    }
     let (enabled, is_paused, is_set_by_program) = with_control(|control| {
         let is_paused = control.bypasses > 0;
         (
@@ -288,14 +282,26 @@ pub(crate) fn off_reason() -> Option<OffReason> {
             control.is_set_by_program,
         )
     });
+    let asked = asked_by_environment();
     if enabled {
-        is_paused.then_some(OffReason::Pause)
+        is_paused.then_some("a `pause` is running: measuring goes on after it")
+    } else if is_set_by_program && asked == Some(true) {
+        Some(
+            "the program has called `set_enabled(false)`, which overrides PROFILER_ENABLED: remove the call, or call \
+             `set_enabled(true)`",
+        )
     } else if is_set_by_program {
-        Some(OffReason::Program)
-    } else if asked_by_environment() == Some(false) {
-        Some(OffReason::Environment)
+        Some(
+            "the program has called `set_enabled(false)`: remove the call, or call `set_enabled(true)`",
+        )
+    } else if asked == Some(false) {
+        Some(
+            "PROFILER_ENABLED turns measuring off: set PROFILER_ENABLED=1, or call `set_enabled(true)`",
+        )
     } else {
-        Some(OffReason::Builder)
+        Some(
+            "`Builder::enabled(false)` turns measuring off: remove it, call `set_enabled(true)`, or set PROFILER_ENABLED=1",
+        )
     }
 }
 
@@ -315,6 +321,13 @@ pub(crate) fn asked_by_environment() -> Option<bool> {
     let settings = ENVIRONMENT.get()?;
     let is_set = settings.from_environment.contains(&"PROFILER_ENABLED");
     is_set.then_some(settings.enabled)
+}
+
+/// Returns `true` if `PROFILER_ENABLED` has turned measuring off, and nothing has turned it on since: the outputs that the
+/// settings ask for would be empty, and are not written.
+pub(crate) fn is_off_by_environment() -> bool {
+    let was_on = || with_control(|control| control.was_on);
+    !NEVER_MEASURES && asked_by_environment() == Some(false) && !was_on()
 }
 
 /// Publishes the switch word, now and with each change from now on: the profiler has started.

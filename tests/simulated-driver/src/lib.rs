@@ -1,4 +1,5 @@
-//! A CUDA driver that needs no GPU: it simulates time and captures, counts calls, and fails on request.
+//! A CUDA driver that needs no GPU: it simulates time and captures, counts calls, and fails on request. A copy of the file passes
+//! for libtorch.
 //!
 //! As a `cdylib`, this crate exports the functions of the CUDA driver, and programs load it like a real
 //! driver. As a library, it lets tests control such a driver:
@@ -26,6 +27,7 @@
 
 mod client;
 mod driver;
+mod libtorch;
 mod report;
 
 pub use client::{Installation, Installed, Simulator, SimulatorError};

@@ -227,6 +227,30 @@ fn threads_without_scopes_that_launch_much_are_named() {
 }
 
 #[test(on = with_cupti(["12.8"]))]
+fn a_function_that_launches_on_a_stream_that_no_scope_names_is_noted() {
+    let _profiler = init().expect("set up");
+    let program = Program::new();
+    let trace = program.record(|program| {
+        let (named, other) = (program.gpu.stream(), program.gpu.stream());
+        for _ in 0..3 {
+            let _scope = scope!("noted: names its stream", stream = &named);
+            program.kernel(&named, Some("noted: names its stream"));
+            let _scope = scope!("noted: names none");
+            program.kernel(&named, Some("noted: names none"));
+            program.kernel(&other, Some("noted: names none"));
+        }
+    });
+    assert_complete(&trace);
+    let notes = trace.key_averages().notes;
+    let [note] = &notes[..] else {
+        panic!("{notes:?}");
+    };
+    let begin = "`noted: names none` launched 3 kernels, copies and fills (";
+    assert!(note.starts_with(begin), "{note}");
+    assert!(!note.contains("noted: names its stream"), "{note}");
+}
+
+#[test(on = with_cupti(["12.8"]))]
 fn the_second_window_of_a_process_is_as_complete_as_the_first() {
     let _profiler = init().expect("set up");
     let mut all = Vec::new();

@@ -9,7 +9,7 @@ use profiler_runtime::{Profile, Trace, init, scope};
 use profiler_tests::gpu::{OnDriver, cupti_of_driver, driver, tell};
 use profiler_tests::stop;
 
-use crate::support::kernels::{Found, Program, Work, found, truth};
+use crate::support::kernels::{Found, Program, Work, assert_times, found, truth};
 
 const KERNELS: usize = 10;
 /// The times of a clock that was converted may be off by so much on a busy machine.
@@ -93,6 +93,29 @@ fn times_by_the_clock_of_another_profiler_are_converted() {
         "{:?}",
         trace.kernel_notes().collect::<Vec<_>>()
     );
+}
+
+#[test(on = with_cupti().warnings(0).scripts([
+    "cupti clock ignored",
+    "cupti clock ignored; cupti clock-offset 3us",
+    "cupti clock ignored; cupti clock-offset 1ms",
+]))]
+fn a_clock_of_nanoseconds_that_cupti_keeps_changes_no_length_and_no_distance() {
+    let _profiler = init().expect("set up");
+    let program = Program::new();
+    let stream = program.gpu.stream();
+    let trace = program.record(|program| {
+        for _ in 0..KERNELS {
+            program.kernel(&stream, None);
+            stream.synchronize().expect("nothing failed");
+            // So long that the least error of a rate shows.
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    });
+    assert!(trace.has_kernels(), "{:?}", trace.no_kernels_reason());
+    let found = found(&trace);
+    assert_eq!(found.len(), KERNELS);
+    assert_times(&found);
 }
 
 #[test(on = with_cupti().scripts(["cupti clock ticks-per-us 0", "cupti clock ticks-per-us 1000000"]))]

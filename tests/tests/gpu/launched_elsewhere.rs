@@ -64,24 +64,29 @@ fn with_runner<T: Send>(on_task: impl Fn(T) + Sync, ask: impl FnOnce(&dyn Fn(T))
     });
 }
 
-#[test(on = with_cupti())]
-fn fills_that_another_thread_launches_in_an_entered_handle_are_the_askers() {
-    let _profiler = init().expect("set up");
-    let program = Program::new();
+/// Has another thread launch ten fills for the scope `asks`: inside of its handle, or after having left that.
+fn record_fills(program: &Program, is_inside: bool) -> Arc<Trace> {
     let stream = program.gpu.stream();
     let memory = Mutex::new(memory(&stream));
-    let trace = program.record(|program| {
+    program.record(|program| {
         let fill = |asker: Handle| {
             bind(&program.gpu.context);
-            let _asker = asker.enter();
+            let _asker = is_inside.then_some(asker.enter());
             let mut memory = memory.lock().expect("no panic");
-            program.fill(&stream, &mut memory, Some("asks"));
+            program.fill(&stream, &mut memory, is_inside.then_some("asks"));
         };
         with_runner(fill, |fill| {
             let _asks = scope!("asks");
             (0..10).for_each(|_| fill(Handle::current()));
         });
-    });
+    })
+}
+
+#[test(on = with_cupti())]
+fn fills_that_another_thread_launches_in_an_entered_handle_are_the_askers() {
+    let _profiler = init().expect("set up");
+    let program = Program::new();
+    let trace = record_fills(&program, true);
     assert_all(&trace, &program);
     assert_eq!(found(&trace).len(), 10);
     let averages = trace.key_averages();
@@ -118,20 +123,7 @@ fn bind(context: &Arc<CudaContext>) {
 fn fills_that_another_thread_launches_without_a_handle_belong_to_no_scope() {
     let _profiler = init().expect("set up");
     let program = Program::new();
-    let stream = program.gpu.stream();
-    let memory = Mutex::new(memory(&stream));
-    let trace = program.record(|program| {
-        let fill = |asker: Handle| {
-            bind(&program.gpu.context);
-            drop(asker.enter());
-            let mut memory = memory.lock().expect("no panic");
-            program.fill(&stream, &mut memory, None);
-        };
-        with_runner(fill, |fill| {
-            let _asks = scope!("asks");
-            (0..10).for_each(|_| fill(Handle::current()));
-        });
-    });
+    let trace = record_fills(&program, false);
     assert_complete(&trace);
     assert_scopes(&found(&trace), &program);
     let notes: Vec<&str> = trace.kernel_notes().collect();

@@ -8,14 +8,15 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use profiler_runtime::scope;
+use profiler_runtime::{init, scope, set_enabled, summary};
 use profiler_tests::child;
 
-const VARIABLES: [&str; 6] = [
+const VARIABLES: [&str; 7] = [
     "PROFILER_ENABLED",
     "PROFILER_FILTER",
     "PROFILER_SUMMARY",
     "PROFILER_TENSORBOARD",
+    "PROFILER_TRACE",
     "PROFILER_MAX_NAMES",
     "PROFILER_RING",
 ];
@@ -137,18 +138,102 @@ fn the_summary_goes_to_standard_output_or_a_file_in_its_format() {
 }
 
 #[test]
-fn the_summary_of_a_program_with_measuring_off_says_how_to_turn_it_on() {
-    for off in ["0", "false", "OFF", "no"] {
-        let output = run(
-            &["steps"],
-            &[("PROFILER_ENABLED", off), ("PROFILER_SUMMARY", "stderr")],
-        );
-        let text = stderr(&output);
-        assert!(
-            text.contains("nothing was measured") && text.contains("PROFILER_ENABLED=1"),
-            "{text}"
-        );
+fn a_program_with_measuring_off_writes_nothing_and_says_how_to_turn_it_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let all = [
+        ("PROFILER_SUMMARY", path("summary.json")),
+        ("PROFILER_TENSORBOARD", path("board")),
+        ("PROFILER_TRACE", path("trace.json")),
+    ];
+    let names = all.each_ref().map(|(name, _)| *name);
+    let each = all.each_ref().map(std::slice::from_ref);
+    for outputs in each.into_iter().chain([&all[..]]) {
+        for (off, mode) in [
+            ("0", "steps"),
+            ("false", "guard"),
+            ("OFF", "exit"),
+            ("no", "steps"),
+        ] {
+            let variables = outputs.iter().map(|(name, path)| (*name, path.as_str()));
+            let variables: Vec<_> = variables.chain([("PROFILER_ENABLED", off)]).collect();
+            let text = stderr(&run(&[mode, "50"], &variables));
+            let asked: Vec<_> = names
+                .into_iter()
+                .filter(|name| outputs.iter().any(|(output, _)| output == name))
+                .collect();
+            let expected = format!(
+                "profiler: warning: PROFILER_ENABLED turns measuring off, so nothing is written for {}: set \
+                 PROFILER_ENABLED=1, or call `set_enabled(true)`\n",
+                asked.join(", ")
+            );
+            assert_eq!(text, expected, "{mode}");
+            assert_eq!(
+                fs::read_dir(dir.path()).unwrap().count(),
+                0,
+                "{asked:?}, {mode}"
+            );
+        }
     }
+    let silent = run(&["guard"], &[("PROFILER_ENABLED", "0")]);
+    assert!(silent.stderr.is_empty(), "nothing was asked for");
+}
+
+#[test]
+fn a_program_that_turns_measuring_on_later_writes_its_outputs() {
+    if child::dir().is_some() {
+        let _profiler = init().expect("set up");
+        drop(scope!("environment: while off"));
+        set_enabled(true);
+        drop(scope!("environment: on"));
+        set_enabled(false);
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let output = child::again(folder.path())
+        .env("PROFILER_ENABLED", "0")
+        .env("PROFILER_SUMMARY", path("summary.json"))
+        .env("PROFILER_TENSORBOARD", path("board"))
+        .env("PROFILER_TRACE", path("trace.json"))
+        .output()
+        .unwrap();
+    let text = stderr(&output);
+    assert!(
+        output.status.success() && !text.contains("nothing is written"),
+        "{text}"
+    );
+    assert_eq!(
+        row(&json(&path("summary.json")), "environment: on")["calls"],
+        1
+    );
+    let trace = fs::read_to_string(path("trace.json")).unwrap();
+    assert!(trace.contains("environment: on") && !trace.contains("environment: while off"));
+    assert_eq!(fs::read_dir(path("board")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_summary_that_the_program_asks_for_says_that_measuring_is_off() {
+    if child::dir().is_some() {
+        drop(scope!("environment: off"));
+        println!("{}", summary());
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let output = child::again(folder.path())
+        .env("PROFILER_ENABLED", "0")
+        .env("PROFILER_SUMMARY", "stdout")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = text.matches("nothing was measured: PROFILER_ENABLED turns measuring off");
+    assert_eq!(said.count(), 1, "{text}");
+    assert_eq!(
+        stderr(&output)
+            .matches("nothing is written for PROFILER_SUMMARY")
+            .count(),
+        1
+    );
 }
 
 #[test]
@@ -166,7 +251,10 @@ fn a_summary_before_the_first_call_leaves_the_notice_that_measuring_is_off() {
         .output()
         .unwrap();
     let text = stderr(&output);
-    assert!(text.contains("nothing was measured"), "{text}");
+    assert!(
+        text.contains("nothing is written for PROFILER_SUMMARY"),
+        "{text}"
+    );
 }
 
 #[test]

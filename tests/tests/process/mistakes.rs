@@ -245,7 +245,7 @@ fn an_empty_summary_says_which_setting_left_it_empty() {
         ),
         (
             &[(MODE, "pause")],
-            "a `pause` is running: call `summary` after it",
+            "a `pause` is running: measuring goes on after it",
         ),
         (
             &[("PROFILER_ENABLED", "0")],
@@ -584,7 +584,7 @@ fn the_first_lost_log_entry_is_reported_without_a_summary() {
 }
 
 /// A `main` that returns an error prints it with `Debug`.
-#[test]
+#[test(env = [("PROFILER_ENABLED", "1")])]
 fn debug_of_an_error_has_its_type_and_its_message() {
     let folder = Path::new("/proc/no/such/folder");
     let init: InitError = builder().tensorboard(folder).init().expect_err("no folder");

@@ -159,7 +159,7 @@ fn rows_of_a_long_table() -> usize {
     table.lines().filter(is_row).count()
 }
 
-#[test]
+#[test(env = [("PROFILER_ENABLED", "1")])]
 fn a_summary_replaces_a_file_once_it_is_whole() {
     const BEFORE: &str = "what was there before, and is not to be lost";
 

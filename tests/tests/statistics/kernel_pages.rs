@@ -8,7 +8,6 @@ use profiler_runtime::report::{
 use super::pages::keep;
 
 const STEPS: i64 = 100;
-const LEVELS: u32 = 1_100;
 const NAMES: [&str; 5] = [
     "app::step",
     "app::forward",
@@ -24,15 +23,15 @@ fn slice(track: u32, name: u32, span: (i64, i64), kind: SliceKind, parent: Optio
     slice
 }
 
-/// A hundred steps of 10 µs, in each of which a kernel runs for 2 µs and a copy, whose launch is not known, for 1 µs; then 1,100
-/// calls inside each other, while kernels are not recorded.
-fn window() -> Timeline {
+/// A hundred steps of 10 µs, in each of which a kernel runs for 2 µs and a copy, whose launch is not known, for 1 µs; then calls
+/// inside each other, while kernels are not recorded.
+fn window(levels: u32) -> Timeline {
     use SliceKind::{Call, GpuScope, GpuWork};
 
     let mut timeline = Timeline::default();
     "kernels".clone_into(&mut timeline.title);
-    let levels = (0..LEVELS).map(|level| format!("app::level_{level}"));
-    for name in NAMES.map(str::to_owned).into_iter().chain(levels) {
+    let deep = (0..levels).map(|level| format!("app::level_{level}"));
+    for name in NAMES.map(str::to_owned).into_iter().chain(deep) {
         timeline.names.push(SliceName {
             text: name.into(),
             ..SliceName::default()
@@ -77,7 +76,7 @@ fn window() -> Timeline {
         on_stream.push(slice(2, 1, (start + 1_000, 3_000), GpuScope, forward));
     }
     let deep = STEPS * 10_000;
-    for level in 0..LEVELS {
+    for level in 0..levels {
         let inside = i64::from(level) * 50;
         let parent =
             (level > 0).then(|| u32::try_from(timeline.slices.len() - 1).expect("few slices"));
@@ -88,7 +87,7 @@ fn window() -> Timeline {
             Call,
             parent,
         );
-        if level + 1 < LEVELS {
+        if level + 1 < levels {
             call.self_ns = 100;
         }
         timeline.slices.push(call);
@@ -106,8 +105,52 @@ fn window() -> Timeline {
 
 #[isolated::test]
 fn a_page_of_a_window_with_kernels_is_small() {
-    let html = Page::new().timeline(&window()).to_html();
+    let html = Page::new().timeline(&window(1_100)).to_html();
     assert!(html.contains("app::forward"));
     assert!(html.len() < 400_000, "{} bytes", html.len());
     keep("kernels.html", &html);
+}
+
+/// The window above on each of twelve GPUs: the work of later ones is shorter.
+fn machine() -> Timeline {
+    let one = window(1);
+    let mut machine = Timeline::default();
+    "machine".clone_into(&mut machine.title);
+    machine.names.clone_from(&one.names);
+    (machine.duration_ns, machine.has_kernels) = (one.duration_ns, true);
+    for rank in 0..12 {
+        let number = |length: usize| u32::try_from(length).expect("few");
+        let tracks = number(machine.tracks.len());
+        let slices = number(machine.slices.len());
+        let launches = number(machine.launches.len());
+        for track in &one.tracks {
+            let mut track = track.clone();
+            (track.rank, track.process) = (Some(rank), rank);
+            machine.tracks.push(track);
+        }
+        for mut launch in one.launches.iter().copied() {
+            launch.parent = launch.parent.map(|parent| parent + slices);
+            machine.launches.push(launch);
+        }
+        for mut slice in one.slices.iter().copied() {
+            slice.track += tracks;
+            slice.parent = slice.parent.map(|parent| parent + slices);
+            slice.launch = slice.launch.map(|launch| launch + launches);
+            if slice.kind == SliceKind::GpuWork {
+                slice.duration_ns -= i64::try_from(rank).expect("few") * 50;
+                slice.self_ns = slice.duration_ns;
+            }
+            machine.slices.push(slice);
+        }
+    }
+    machine
+}
+
+#[isolated::test]
+fn a_page_of_a_machine_of_many_gpus_is_small() {
+    let html = Page::new().timeline(&machine()).to_html();
+    assert_eq!(html.matches("<svg class=strip").count(), 8);
+    assert!(html.contains("<summary>4 busier GPUs</summary>"));
+    assert!(html.len() < 1_000_000, "{} bytes", html.len());
+    keep("gpus.html", &html);
 }

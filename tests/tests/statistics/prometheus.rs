@@ -162,7 +162,7 @@ fn names_beyond_the_first_ones_share_a_series_and_no_counter_falls() {
     }
 }
 
-#[test]
+#[test(env = [("PROFILER_ENABLED", "1")])]
 fn a_file_for_the_collector_is_the_same_text() {
     let Some(folder) = child::dir() else {
         let dir = tempfile::tempdir().expect("a folder");

@@ -22,6 +22,26 @@ fn parents(event: Event<'_>) -> Vec<&str> {
     event.stack().map(|frame| frame.name).collect()
 }
 
+#[test(env = [("PROFILER_ENABLED", "0")])]
+fn an_empty_window_says_why_nothing_was_measured() {
+    let ((), trace) = Profile::builder().run(|_| drop(scope!("windows: not measured")));
+    let trace = trace.expect("a window");
+    let reason = if cfg!(feature = "strip") {
+        "profiling is stripped from this build"
+    } else {
+        "PROFILER_ENABLED turns measuring off: set PROFILER_ENABLED=1"
+    };
+    let expected = format!("no scope began and ended in the window: {reason}");
+    let table = format!("{:#}", trace.key_averages());
+    assert_eq!(table.matches("no scope began").count(), 1, "{table}");
+    assert!(table.contains(&expected), "{table}");
+    let missing = trace.timeline().missing;
+    assert!(
+        missing.iter().any(|(what, _)| what.starts_with(&expected)),
+        "{missing:?}"
+    );
+}
+
 #[test(measuring)]
 fn a_window_has_each_scope_once_below_its_parent() {
     let ((), trace) = Profile::builder().run(|_| {

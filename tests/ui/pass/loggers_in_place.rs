@@ -57,6 +57,12 @@ impl Trainer {
     #[measured(log = (self.kept))]
     fn kept(&self) {}
 
+    #[measured(log = &self.kept)]
+    fn kept_by_reference(&self) {}
+
+    #[measured(log = { let epoch = self.epoch; move |_: &str, _: f64, step: u64| println!("{epoch}: {step}") })]
+    fn owned_by_a_closure(&self) {}
+
     #[measured(log = self.function)]
     fn function(&self) {}
 
@@ -97,6 +103,23 @@ impl Trainer {
         let repeated = || measure!("in a closure", log = self.board, { self.epoch });
         assert_eq!(repeated(), repeated());
     }
+}
+
+struct Kept {
+    board: Board,
+}
+
+static KEPT: Kept = Kept {
+    board: Board(AtomicU64::new(0)),
+};
+
+impl Kept {
+    fn board(&'static self) -> &'static Board {
+        &self.board
+    }
+
+    #[measured(log = self.board())]
+    fn train(&'static self) {}
 }
 
 struct Inheriting {
@@ -204,7 +227,10 @@ fn main() {
     trainer.object_by_reference();
     trainer.element();
     trainer.kept();
+    trainer.kept_by_reference();
+    trainer.owned_by_a_closure();
     trainer.function();
+    KEPT.train();
     drop(trainer.later());
     trainer.sections();
     assert_eq!(trainer.epoch, 6);

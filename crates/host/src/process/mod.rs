@@ -12,6 +12,7 @@ pub mod processor_time;
 pub mod program;
 pub mod signals;
 pub mod thread;
+pub mod thread_times;
 
 #[cfg(all(test, unix, not(miri)))]
 pub(crate) use fork_and::fork_and;

@@ -6,6 +6,7 @@ mod of_timeline;
 mod table;
 mod tally;
 mod unlinked;
+mod unnamed;
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -15,7 +16,7 @@ use super::callers::{CallEdge, CallEdges, Side};
 use super::fields;
 use super::group_by::GroupBy;
 use super::kernels::{AllKernels, Kernels};
-use super::options::TableOptions;
+use super::options::{RowLimit, TableOptions};
 use super::restrict::{Restriction, RestrictionError, restrict};
 use super::row::Row;
 use super::sampled_gpu::SampledGpu;
@@ -25,6 +26,8 @@ use super::text::{Field, nanoseconds};
 use crate::name;
 
 pub use of_timeline::{Measured, gather};
+#[cfg(feature = "export")]
+pub(crate) use of_timeline::{missing, of_devices};
 
 /// The calls of a `Trace`, a [`Timeline`](super::Timeline) or a [`Summary`](crate::Summary), averaged over
 /// all calls of the same name.
@@ -62,6 +65,7 @@ pub struct KeyAverages {
     pub self_cuda_time_total_ns: Option<f64>,
     /// The devices that were sampled (`Builder::gpu_samples`); empty if none were.
     pub gpus: Vec<SampledGpu>,
+    pub(crate) row_limit: Option<RowLimit>,
     pub(crate) by: GroupBy,
     pub(crate) edges: Option<Arc<[CallEdge]>>,
     /// The kernels of all rows, if they were recorded.
@@ -81,6 +85,21 @@ impl KeyAverages {
     pub fn sort_by(mut self, key: impl TryInto<SortKey, Error: Into<SortKeyError>>) -> Self {
         let key = key.try_into().map_err(Into::into);
         self.notes.extend(sort_or_note(&mut self.rows, key).note);
+        self
+    }
+
+    /// Sets how many rows the table shows at most, as [`TableOptions::row_limit`] does, which has precedence. The rows
+    /// themselves stay, and so do JSON and CSV; [`restrict`](Self::restrict) removes rows.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn summary() -> profiler_report::Summary { profiler_report::Summary::default() }
+    /// println!("{}", summary().key_averages().sort_by("self_cuda_time_total").row_limit(10));
+    /// ```
+    #[must_use]
+    pub fn row_limit(mut self, rows: impl Into<RowLimit>) -> Self {
+        self.row_limit = Some(rows.into());
         self
     }
 
@@ -156,7 +175,7 @@ impl KeyAverages {
     /// profiled, shapes and source if rows are not grouped by them.
     #[must_use]
     pub fn table(&self, options: impl Borrow<TableOptions>) -> String {
-        table::render(self, options.borrow())
+        table::render(self, &options.borrow().or_row_limit(self.row_limit))
     }
 
     /// Returns all numbers as a JSON object: times in nanoseconds, memory in bytes.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::KeyAverages;
 use super::group::Groups;
 use super::tally::{Call, CallGpuTime, Edges, Tally, ns};
-use super::unlinked;
+use super::{unlinked, unnamed};
 use crate::call_tree::callers;
 use crate::covered::{covered, streams};
 use crate::group_by::GroupBy;
@@ -21,13 +21,13 @@ use crate::walk::{NONE, Visit, Walk};
 /// How a time line was measured, as far as it is known.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// The note below a table without rows.
-    pub when_empty: &'static str,
+    /// The note below a table without rows, if no other says why.
+    pub when_empty: Option<&'static str>,
     /// Calls on the CPU that are shorter are too short to be timed individually, in nanoseconds.
     pub shortest_ns: f64,
     /// The time that a scope takes to have its GPU time recorded, outside of its time on the CPU, in nanoseconds.
     pub gpu_cost_ns: f64,
-    /// `true` if the program can link calls on other threads with their callers.
+    /// `true` if the program can name streams, and link calls on other threads with their callers.
     pub has_handles: bool,
     /// What a reader of the kernels must know: why there are none, or what is missing of them.
     pub kernel_notes: Vec<String>,
@@ -36,7 +36,7 @@ pub struct Measured {
 impl Default for Measured {
     fn default() -> Self {
         Self {
-            when_empty: "nothing began and ended in the time line",
+            when_empty: Some("nothing began and ended in the time line"),
             shortest_ns: 0.0,
             gpu_cost_ns: 0.0,
             has_handles: false,
@@ -90,14 +90,26 @@ impl Timeline {
 
 /// Averages a time line.
 pub fn gather(timeline: &Timeline, by: GroupBy, measured: &Measured) -> KeyAverages {
-    let slices = &timeline.slices;
     let callers = callers(timeline);
-    let polled = polled(timeline, &callers);
+    let devices = idle::devices(timeline, &callers);
+    of_devices(timeline, by, measured, &callers, &devices)
+}
+
+/// Averages a time line, whose calls have the callers `callers`, and whose devices did `devices`.
+pub(crate) fn of_devices(
+    timeline: &Timeline,
+    by: GroupBy,
+    measured: &Measured,
+    callers: &[u32],
+    devices: &idle::Devices<'_>,
+) -> KeyAverages {
+    let slices = &timeline.slices;
+    let polled = polled(timeline, callers);
     let texts = numbers(timeline);
     let text_of = |slice: &Slice| texts.get(slice.name as usize).copied().unwrap_or(NONE);
-    let covered = covered(timeline, &callers);
-    let launched = launched(timeline, &callers, &covered);
-    let gpu = gpu_times(timeline, &callers, &launched, text_of, measured.gpu_cost_ns);
+    let covered = covered(timeline, callers);
+    let launched = launched(timeline, callers, &covered);
+    let gpu = gpu_times(timeline, callers, &launched, text_of, measured.gpu_cost_ns);
     let is_call = |index: usize| match slices[index].kind {
         SliceKind::Call | SliceKind::AsyncCall => true,
         SliceKind::GpuWork => launched[index] == Launched::WithRow,
@@ -105,10 +117,10 @@ pub fn gather(timeline: &Timeline, by: GroupBy, measured: &Measured) -> KeyAvera
         // It belongs to the call of its parent.
         SliceKind::GpuScope => callers[index] == NONE,
     };
-    let mut groups = Groups::new(timeline, &callers, &texts, by);
+    let mut groups = Groups::new(timeline, callers, &texts, by);
     let row_of = |index: usize| is_call(index).then(|| groups.of_call(index));
     let row_of: Vec<Option<usize>> = (0..slices.len()).map(row_of).collect();
-    let ranges = ranges(timeline, &callers, &texts, &row_of, &mut groups);
+    let ranges = ranges(timeline, callers, &texts, &row_of, &mut groups);
     let replays: Vec<usize> = timeline
         .replays
         .iter()
@@ -117,7 +129,7 @@ pub fn gather(timeline: &Timeline, by: GroupBy, measured: &Measured) -> KeyAvera
     let mut rows = groups.into_rows();
     let mut tallies = vec![Tally::default(); rows.len()];
     let mut edges = Edges::default();
-    for visit in Walk::new(&callers, is_call) {
+    for visit in Walk::new(callers, is_call) {
         let (Visit::Enter(index) | Visit::Leave(index)) = visit;
         let Some(tally) = row_of[index].and_then(|row| tallies.get_mut(row)) else {
             continue;
@@ -149,8 +161,7 @@ pub fn gather(timeline: &Timeline, by: GroupBy, measured: &Measured) -> KeyAvera
         rows[row].gpu_ranges.get_or_insert_default().add(ns);
     }
     let edges = edges.finish(|name| text(timeline, name));
-    let devices = idle::devices(timeline, &callers);
-    let kernels = of_timeline(timeline, &callers, &devices, &texts, &measured.kernel_notes);
+    let kernels = of_timeline(timeline, callers, devices, &texts, &measured.kernel_notes);
     let kernels = kernels.map(|kernels| AllKernels {
         kernels,
         rows: rows.len(),
@@ -159,18 +170,20 @@ pub fn gather(timeline: &Timeline, by: GroupBy, measured: &Measured) -> KeyAvera
         kernels.judge(&mut rows);
     }
     if by == GroupBy::new() {
-        devices.sums(timeline, &callers).fill(&mut rows);
+        devices.sums(timeline, callers).fill(&mut rows);
     }
     let self_cpu = share_cpu(&mut rows, |index, _| busy[index]);
     let self_cuda = share_cuda(&mut rows);
     let mut notes = missing(timeline);
     if measured.has_handles {
-        notes.extend(unlinked::note(timeline, &callers, &texts));
+        notes.extend(unlinked::note(timeline, callers, &texts));
+        notes.extend(unnamed::note(timeline, callers, &texts, &covered));
     }
     if rows.is_empty() {
-        notes.push(measured.when_empty.to_owned());
+        notes.extend(measured.when_empty.map(str::to_owned));
     }
     let averages = KeyAverages {
+        row_limit: None,
         rows,
         self_cpu_time_total_ns: self_cpu,
         self_cuda_time_total_ns: self_cuda,
@@ -407,7 +420,7 @@ fn count_memory(
 }
 
 /// Describes what the time line lacks.
-fn missing(timeline: &Timeline) -> Vec<String> {
+pub(crate) fn missing(timeline: &Timeline) -> Vec<String> {
     let missing = timeline.missing.iter().map(|(reason, count)| match count {
         0 => reason.clone(),
         count => format!("{count} {reason}"),

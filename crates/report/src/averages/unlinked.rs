@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::text::list::first_of;
 use crate::text::units;
 use crate::timeline::{Slice, SliceKind, Timeline, TrackKind};
 use crate::walk::NONE;
@@ -96,22 +97,13 @@ pub(super) fn note(timeline: &Timeline, callers: &[u32], texts: &[u32]) -> Optio
     };
     let mut others: Vec<(u32, i64)> = others.into_iter().collect();
     others.sort_by_key(|(name, ns)| (std::cmp::Reverse(*ns), *name));
-    let named: Vec<String> = others
-        .iter()
-        .take(NAMED)
-        .map(|(name, _)| text(*name))
-        .collect();
-    let more = match others.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
     Some(format!(
-        "{}: for {} of its own {}, other threads ran {}{more}, which have no caller: if it waits for them, give them a \
+        "{}: for {} of its own {}, other threads ran {}, which have no caller: if it waits for them, give them a \
          `Handle` of it, and that time is theirs alone",
         text(name),
         units::time(waited),
         units::time(own_of(&name)),
-        named.join(", "),
+        first_of(others.iter().map(|(name, _)| text(*name)), NAMED),
     ))
 }
 

@@ -75,6 +75,17 @@ impl<W: Write> EventWriter<W> {
         self.event("C", None, name, Track { pid, tid: 0 }, ts)
     }
 
+    /// Writes the value of a counter of a thread.
+    pub(super) fn counter_of(
+        &mut self,
+        category: &str,
+        name: Quoted<'_>,
+        track: Track,
+        ts: i64,
+    ) -> EventLine<'_, W> {
+        self.event("C", Some(category), name, track, ts)
+    }
+
     /// Writes the start or the end of an arrow.
     pub(super) fn arrow(
         &mut self,

@@ -3,6 +3,7 @@
 mod calls;
 mod gpu;
 mod idle;
+mod processor;
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -62,9 +63,9 @@ impl Timeline {
     /// totals are those of the scopes.
     ///
     /// GPU times of scopes have their uncertainty (`uncertainty_ns`), and `moved_ns` if they are drawn elsewhere by more than
-    /// that. A time that does not fit inside its parent is shortened; its full length is in `ns`. A GPU time of zero, or with
-    /// an unknown start, is not drawn; its scope has `cuda_ns`. The time of a scope without those inside on its stream is in
-    /// `self_ns`, as tables count it.
+    /// that. A time that does not fit inside its parent is shortened; its full length is in `ns`. A GPU time of zero, one
+    /// that was shortened to zero, or one with an unknown start is not drawn; its scope has `cuda_ns`. The time of a scope
+    /// without those inside on its stream is in `self_ns`, as tables count it.
     ///
     /// Where the nesting of slices does not show the parent of a scope or its self time, because a parent is on another
     /// thread or a guard was dropped out of order, the scope has `parent`, the `External id` of its parent (0 for none),
@@ -121,6 +122,11 @@ pub fn write<'t, W: Write>(timeline: &'t Timeline, mut out: W, launches: &'t str
     let replays = timeline.replays.iter().map(|replay| replay.noticed_ns);
     let counters = timeline.counters.iter();
     let samples = counters.flat_map(|counter| counter.samples.iter().map(|(at, _)| *at));
+    let processor = timeline
+        .processor
+        .iter()
+        .flat_map(|of_thread| &of_thread.samples);
+    let samples = samples.chain(processor.map(|sample| sample.at_ns));
     let waits = timeline.waits.iter().map(|wait| wait.start_ns);
     let starts = slices.chain(starts).chain(steps).chain(replays);
     let gaps = timeline.kernel_gaps.iter().map(|gap| gap.start_ns);
@@ -177,6 +183,7 @@ pub fn write<'t, W: Write>(timeline: &'t Timeline, mut out: W, launches: &'t str
     writer.write_steps(&mut places)?;
     writer.write_replays(&mut places)?;
     writer.write_counters(&places)?;
+    writer.write_processor(&places)?;
     places.write(timeline, &mut writer.events)?;
     let mut out = writer.events.into_inner();
     out.write_all(b"\n]}\n")?;

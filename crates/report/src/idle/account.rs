@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::charged::Charged;
 use super::gaps::Gaps;
+use super::processor::Processors;
 use super::segments::{LATE_NS, Piece, Work, segments, union};
 use super::threads::Threads;
 use super::why::{self, WaitCalls};
@@ -117,37 +118,43 @@ impl Devices<'_> {
                 .collect(),
         }
     }
+
+    /// Returns the whole account.
+    pub(crate) fn idle(self, timeline: &Timeline, callers: &[u32]) -> GpuIdle {
+        let Self { threads, devices } = self;
+        if devices.is_empty() {
+            return GpuIdle::default();
+        }
+        let charged = Charged::of(timeline, callers);
+        let mut works = works::of(timeline, &charged);
+        let processors = Processors::of(timeline, &threads);
+        let waits = WaitCalls::of(timeline, &charged, &threads);
+        let devices = devices.into_iter().map(|(key, device)| {
+            let (track, pieces) = (device.track, device.pieces);
+            let works = works.remove(&key).unwrap_or_default();
+            let account = account(device.segments, &charged);
+            DeviceIdle {
+                rank: track.rank,
+                device: track.device,
+                device_name: track.device_name.clone(),
+                copy_ns: account.busy_ns.saturating_sub(device.kernels_ns),
+                longest_work: works.longest(&charged),
+                collectives_ns: works.collectives_ns(&charged),
+                blocked_ns: works.blocked_ns(&account.segments),
+                drained: waits.drained(&pieces, &charged, &threads),
+                named: why::of_named(&account, &pieces, &charged, &threads, &processors),
+                ..account
+            }
+        });
+        GpuIdle {
+            devices: devices.collect(),
+        }
+    }
 }
 
 pub(super) fn of_timeline(timeline: &Timeline) -> GpuIdle {
     let callers = call_tree::callers(timeline);
-    let Devices { threads, devices } = devices(timeline, &callers);
-    if devices.is_empty() {
-        return GpuIdle::default();
-    }
-    let charged = Charged::of(timeline, &callers);
-    let mut works = works::of(timeline, &charged);
-    let waits = WaitCalls::of(timeline, &charged, &threads);
-    let devices = devices.into_iter().map(|(key, device)| {
-        let (track, pieces) = (device.track, device.pieces);
-        let works = works.remove(&key).unwrap_or_default();
-        let account = account(device.segments, &charged);
-        DeviceIdle {
-            rank: track.rank,
-            device: track.device,
-            device_name: track.device_name.clone(),
-            copy_ns: account.busy_ns.saturating_sub(device.kernels_ns),
-            longest_work: works.longest(&charged),
-            collectives_ns: works.collectives_ns(&charged),
-            blocked_ns: works.blocked_ns(&account.segments),
-            drained: waits.drained(&pieces, &charged, &threads),
-            named: why::of_named(&account, &pieces, &charged, &threads),
-            ..account
-        }
-    });
-    GpuIdle {
-        devices: devices.collect(),
-    }
+    devices(timeline, &callers).idle(timeline, &callers)
 }
 
 /// Returns `true` for a time that is charged to a function, or to no function.

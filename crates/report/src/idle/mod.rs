@@ -5,10 +5,12 @@
 //! - `threads` knows the innermost scope of each thread at each time.
 //! - `account` adds the segments up by state, and `charged` by function; `verdict` says what limits a device, `sentences` and `table`
 //!   write that.
+//! - `processor` knows whether threads were on a processor.
 //! - `why` and `works` tell what was so while a device waited or worked.
 //! - `shown` chooses the functions that are shown apart, `strip` cuts the window into equal columns, and `strip_text`
 //!   draws these in a terminal.
 //! - `reasons` are the idle times as slices of a trace.
+//! - `steps` adds up what a device did in a part of the window.
 //! - `rows` notes at each row of a table what the devices did for it.
 //! - `pairs` is what event pairs say where there are no kernels, and `pairs_text` writes that.
 
@@ -17,12 +19,14 @@ mod charged;
 mod gaps;
 mod pairs;
 mod pairs_text;
+mod processor;
 #[cfg(any(feature = "export", feature = "trace"))]
 mod reasons;
 mod rows;
 mod segments;
 mod sentences;
 mod shown;
+mod steps;
 mod strip;
 mod strip_text;
 mod table;
@@ -46,6 +50,7 @@ mod works;
 use crate::timeline::Timeline;
 
 pub use pairs::{DevicePairs, GpuPairs};
+pub use steps::DeviceTimes;
 pub use strip::{IdleStrip, StripColumn, StripPart};
 pub use why::{Drained, Meanwhile, WaitsOfNamed};
 pub use works::LongestWork;

@@ -3,13 +3,13 @@
 use std::fmt::Write;
 
 use super::sentences::{after_last, start_up};
-use super::table::{charge_json, device_title};
+use super::table::{charge_json, device_fields, device_title};
 use super::verdict::{BUSY, MOSTLY_BUSY, exceeds_half};
 use super::{DevicePairs, GpuPairs};
 use crate::options::TableOptions;
 use crate::sentence::{Sentence, percent};
 use crate::text::Field;
-use crate::text::json::{array, lines, object, string};
+use crate::text::json::{lines, object};
 use crate::text::table::{Column, Table};
 use crate::text::units::time;
 
@@ -62,9 +62,7 @@ impl DevicePairs {
     /// Returns what limits the device, as far as event pairs tell.
     #[must_use]
     pub fn verdict(&self) -> String {
-        let sentences = self.sentences();
-        let sentences: Vec<String> = sentences.iter().map(ToString::to_string).collect();
-        sentences.join(" ")
+        Sentence::join(&self.sentences())
     }
 
     pub(crate) fn title(&self) -> String {
@@ -142,21 +140,16 @@ impl DevicePairs {
     }
 
     fn json(&self) -> String {
-        let sentences = self.sentences();
-        let sentences = sentences
-            .iter()
-            .map(|sentence| string(&sentence.to_string()));
-        object([
-            Field::optional("rank", self.rank),
-            Field::optional("device", self.device),
-            Field::text("device_name", &self.device_name),
+        let device = device_fields(self.rank, self.device, &self.device_name);
+        let account = [
             Field::raw("window_ns", self.window_ns()),
             Field::raw("busy_ns", self.busy_ns),
             Field::raw("host_paced_ns", self.host_paced_ns),
             Field::raw("idle_ns", self.idle_ns),
             Field::raw("unplaced", self.unplaced),
-            Field::raw("verdict", array(sentences)),
+            Field::raw("verdict", Sentence::json(&self.sentences())),
             Field::raw("charges", lines(self.charges().iter().map(charge_json))),
-        ])
+        ];
+        object(device.into_iter().chain(account))
     }
 }

@@ -80,8 +80,9 @@ impl DeviceIdle {
         let mut sentences = vec![first];
         let more = [
             self.bound(),
-            self.within(),
+            self.inside(),
             self.drained(),
+            self.on_processor(),
             self.meanwhile(),
         ];
         sentences.extend(more.into_iter().flatten());
@@ -177,7 +178,7 @@ impl DeviceIdle {
     }
 
     /// Says which function itself kept the device waiting longest, if the named one mostly did so by what it calls.
-    fn within(&self) -> Option<Sentence> {
+    fn inside(&self) -> Option<Sentence> {
         let Limit::Charged(charge) = self.limit() else {
             return None;
         };
@@ -192,13 +193,48 @@ impl DeviceIdle {
         Some(sentence.text(&format!(" kept it waiting longest, for {share}.")))
     }
 
-    /// Says what other threads ran for much of the time in which the named function kept the device waiting.
-    fn meanwhile(&self) -> Option<Sentence> {
+    /// Says what the thread did for most of the time in which the named function kept the device waiting: it computed, or waited.
+    fn on_processor(&self) -> Option<Sentence> {
         let subject = self.subject()?;
         if !matches!(self.limit(), Limit::Charged(_)) {
             return None;
         }
-        let meanwhile = self.named.as_ref()?.meanwhile.first()?;
+        let named = self.named.as_ref()?;
+        let did = [
+            (named.running_ns, "computed", "."),
+            (
+                named.off_processor_ns,
+                "was off the processor",
+                ": it slept, or waited, as for a lock or for I/O.",
+            ),
+            (
+                named.ready_ns,
+                "was ready to run",
+                ", and no processor was free for it.",
+            ),
+        ];
+        let mut did = did.into_iter();
+        let (ns, did, cause) = did.find(|(ns, ..)| exceeds_half(*ns, subject.ns))?;
+        let share = percent(ns as f64 / subject.ns.max(1) as f64);
+        let sentence = Sentence::new().text("While the GPU waited for ");
+        let sentence = match &subject.charge.name {
+            Some(name) => sentence.name(name),
+            None => sentence.text("code outside of measured functions"),
+        };
+        let did = format!(", the thread {did} for at least {share} of the time{cause}");
+        Some(sentence.text(&did))
+    }
+
+    /// Says what other threads ran for much of the time in which the named function kept the device waiting.
+    fn meanwhile(&self) -> Option<Sentence> {
+        let subject = self.subject()?;
+        let named = self.named.as_ref()?;
+        // A thread that computed waited for no other one.
+        let has_computed = exceeds_half(named.running_ns, subject.ns);
+        if !matches!(self.limit(), Limit::Charged(_)) || has_computed {
+            return None;
+        }
+        let meanwhile = named.meanwhile.first()?;
         let share = meanwhile.ns as f64 / subject.ns.max(1) as f64;
         if share < LABELLED {
             return None;

@@ -6,9 +6,9 @@ use profiler_host::diagnostics::printable;
 
 use super::{DeviceIdle, Drained, GpuIdle, IdleCharge, LongestWork, WaitsOfNamed};
 use crate::options::TableOptions;
-use crate::sentence::percent;
+use crate::sentence::{Sentence, percent};
 use crate::text::Field;
-use crate::text::json::{array, lines, object, string};
+use crate::text::json::{lines, object};
 use crate::text::table::{Column, Table};
 use crate::text::units::time;
 
@@ -53,9 +53,7 @@ impl DeviceIdle {
     /// Returns what limits the device, and how much faster the work would be done at most without what kept it waiting.
     #[must_use]
     pub fn verdict(&self) -> String {
-        let sentences = self.sentences();
-        let sentences: Vec<String> = sentences.iter().map(ToString::to_string).collect();
-        sentences.join(" ")
+        Sentence::join(&self.sentences())
     }
 
     /// Returns the device as people name it: `GPU 0 (NVIDIA H100)`.
@@ -104,7 +102,7 @@ impl DeviceIdle {
 
     fn charges_text(&self, options: &TableOptions) -> String {
         let mut charges: Vec<&IdleCharge> = self.charges.iter().collect();
-        let hidden = options.row_limit.truncate(&mut charges);
+        let hidden = options.limit(&mut charges);
         let all = self.charged_ns().max(1) as f64;
         let working = self.working_ns().max(1) as f64;
         let rows = || charges.iter().copied();
@@ -116,7 +114,7 @@ impl DeviceIdle {
             Column::of(rows(), "Idle caused", |charge| {
                 Some(time(charge.inclusive_ns as f64))
             }),
-            Column::of(rows(), "Of the run", |charge| {
+            Column::of(rows(), "Idle %", |charge| {
                 Some(percent(charge.inclusive_ns as f64 / working))
             })
             .rank(2),
@@ -151,10 +149,8 @@ impl DeviceIdle {
 
     fn json(&self) -> String {
         let charges = |charges: &[IdleCharge]| lines(charges.iter().map(charge_json));
-        object([
-            Field::optional("rank", self.rank),
-            Field::optional("device", self.device),
-            Field::text("device_name", &self.device_name),
+        let device = device_fields(self.rank, self.device, &self.device_name);
+        let account = [
             Field::raw("window_ns", self.window_ns()),
             Field::raw("busy_ns", self.busy_ns),
             Field::raw("copy_ns", self.copy_ns),
@@ -169,20 +165,14 @@ impl DeviceIdle {
             Field::raw("blocked_ns", self.blocked_ns),
             Field::raw("collectives_ns", self.collectives_ns),
             Field::optional("busy_share", self.busy_share()),
-            Field::raw(
-                "verdict",
-                array(
-                    self.sentences()
-                        .iter()
-                        .map(|sentence| string(&sentence.to_string())),
-                ),
-            ),
+            Field::raw("verdict", Sentence::json(&self.sentences())),
             Field::optional("longest_work", self.longest_work.as_ref().map(work_json)),
             Field::raw("drained", lines(self.drained.iter().map(drained_json))),
             Field::optional("named", self.named.as_ref().map(named_json)),
             Field::raw("charges", charges(&self.charges)),
             Field::raw("before_first", charges(&self.before_first)),
-        ])
+        ];
+        object(device.into_iter().chain(account))
     }
 }
 
@@ -206,6 +196,15 @@ pub(crate) fn device_title(ordinal: Option<u32>, rank: Option<u64>, name: &str) 
         let _ = write!(title, " ({})", printable(name));
     }
     title
+}
+
+/// Returns the fields that say which device it is.
+pub(super) fn device_fields(rank: Option<u64>, device: Option<u32>, name: &str) -> [Field; 3] {
+    [
+        Field::optional("rank", rank),
+        Field::optional("device", device),
+        Field::text("device_name", name),
+    ]
 }
 
 pub(super) fn charge_json(charge: &IdleCharge) -> String {
@@ -250,6 +249,9 @@ fn named_json(named: &WaitsOfNamed) -> String {
         Field::raw("half_in", named.half_in),
         Field::raw("of", named.of),
         Field::raw("longest_call_ns", named.longest_call_ns),
+        Field::raw("running_ns", named.running_ns),
+        Field::raw("ready_ns", named.ready_ns),
+        Field::raw("off_processor_ns", named.off_processor_ns),
         Field::raw("meanwhile", lines(meanwhile)),
     ])
 }

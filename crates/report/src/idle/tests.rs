@@ -6,7 +6,10 @@ use proptest::prelude::*;
 
 use super::{DeviceIdle, DeviceState, GpuIdle, IdleCharge};
 use crate::gpu_work::GpuWork;
-use crate::timeline::{KernelGap, Launch, Slice, SliceKind, SliceName, Timeline, Track, TrackKind};
+use crate::timeline::{
+    KernelGap, Launch, ProcessorSample, ProcessorUse, Slice, SliceKind, SliceName, Timeline, Track,
+    TrackKind,
+};
 
 /// A timeline that is written by hand, in microseconds.
 #[derive(Default)]
@@ -115,6 +118,21 @@ impl Drawn {
             launch,
             parent,
             ..Slice::default()
+        });
+    }
+
+    /// Notes for how long a thread had been on a processor, and ready for one, at some times.
+    pub(super) fn processor(&mut self, track: u32, samples: &[(i64, i64, i64)]) {
+        let samples = samples.iter().map(|(at, running, ready)| ProcessorSample {
+            at_ns: at * 1000,
+            running_ns: running * 1000,
+            ready_ns: ready * 1000,
+            ..ProcessorSample::default()
+        });
+        self.0.processor.push(ProcessorUse {
+            track,
+            samples: samples.collect(),
+            ..ProcessorUse::default()
         });
     }
 

@@ -1,4 +1,5 @@
-//! Twelve programs with one fault each: the verdict names the function and the cause.
+//! Twelve programs with one fault each: the verdict names the function and the cause. Nine of them are real programs too, in
+//! `tests/tests/gpu/idle_causes.rs`; the default stream, the second device and the ranks are only drawn.
 
 use super::tests::Drawn;
 use crate::gpu_work::{GpuWorkKind, MemoryCopy};
@@ -52,6 +53,17 @@ impl Program {
         (slice.name, slice.parent) = (name, parent);
     }
 
+    /// The thread slept, or waited for something, in all of a span, and ran until the next one at another time.
+    fn off_processor(&mut self, spans: &[(i64, i64)]) {
+        let mut samples = vec![(0, 0, 0)];
+        for (from, to) in spans {
+            let (at, running, _) = samples[samples.len() - 1];
+            let running = running + from - at;
+            samples.extend([(*from, running, 0), (*to, running, 0)]);
+        }
+        self.drawn.processor(self.main, &samples);
+    }
+
     /// The text of `profiler explain`.
     fn explained(self) -> String {
         let Timeline { slices, .. } = &self.drawn.0;
@@ -68,6 +80,12 @@ impl Program {
     }
 }
 
+/// A span that comes again.
+fn times(many: i64, every: i64, (from, to): (i64, i64)) -> Vec<(i64, i64)> {
+    let begins = (0..many).map(|step| step * every);
+    begins.map(|at| (at + from, at + to)).collect()
+}
+
 fn slow_loader() -> String {
     let mut program = Program::new();
     for at in (0..10).map(|step| step * 1000) {
@@ -75,6 +93,7 @@ fn slow_loader() -> String {
         let forward = program.scope("forward", (at + 600, at + 650));
         program.kernel("gemm", forward, at + 610, (at + 620, at + 970));
     }
+    program.off_processor(&times(10, 1000, (10, 590)));
     program.explained()
 }
 
@@ -112,6 +131,7 @@ fn lock() -> String {
         let forward = program.scope("forward", (at + 800, at + 850));
         program.kernel("gemm", forward, at + 810, (at + 820, at + 980));
     }
+    program.off_processor(&times(10, 1000, (5, 795)));
     program.explained()
 }
 
@@ -224,6 +244,7 @@ fn sleeping() -> String {
         let forward = program.scope("forward", (at + 900, at + 950));
         program.kernel("gemm", forward, at + 910, (at + 920, at + 990));
     }
+    program.off_processor(&times(10, 1000, (20, 890)));
     program.explained()
 }
 
@@ -237,6 +258,8 @@ const CASES: [Case; 12] = [
         &[
             "GPU 0: `load_batch` keeps the GPU waiting: the GPU was idle for 63 % of the time",
             "(src/main.rs:0)",
+            "While the GPU waited for `load_batch`, the thread was off the processor for at least 97 % of the time: it slept, or \
+             waited, as for a lock or for I/O.",
         ],
     ),
     (
@@ -259,6 +282,7 @@ const CASES: [Case; 12] = [
         lock,
         &[
             "`cached` keeps the GPU waiting",
+            "While the GPU waited for `cached`, the thread was off the processor for at least 99 % of the time",
             "Meanwhile, another thread was in `evict` for 99 % of that time.",
         ],
     ),
@@ -321,11 +345,14 @@ const CASES: [Case; 12] = [
             "150 ms the longest: such a call loads or compiles code",
         ],
     ),
-    // Whether the thread slept or worked is not in a time line.
     (
         "sleeping",
         sleeping,
-        &["`poll_queue` keeps the GPU waiting"],
+        &[
+            "`poll_queue` keeps the GPU waiting",
+            "While the GPU waited for `poll_queue`, the thread was off the processor for at least 97 % of the time: it slept, or \
+             waited, as for a lock or for I/O.",
+        ],
     ),
 ];
 

@@ -3,6 +3,55 @@
 use super::tests::Drawn;
 use super::{Drained, Meanwhile};
 
+/// What the sentences say of the thread, and of others, by samples of its time on a processor.
+fn said(samples: &[(i64, i64, i64)]) -> String {
+    let (mut drawn, main) = drawn();
+    drawn.scope(main, "next_batch", (18, 39), None);
+    let loader = drawn.thread(2);
+    drawn.scope(loader, "decode", (0, 60), None);
+    drawn.processor(main, samples);
+    drawn.0.gpu_idle().devices[0].verdict()
+}
+
+#[test]
+fn a_thread_that_works_is_told_from_one_that_waits() {
+    let waited = "While the GPU waited for `next_batch`, the thread ";
+    let meanwhile = "Meanwhile, another thread was in `decode` for 100 % of that time.";
+    // It kept the device waiting from 20 to 39 µs.
+    for (samples, expected, has_meanwhile) in [
+        (
+            &[(0, 0, 0), (50, 50, 0)][..],
+            Some("computed for at least 100 % of the time."),
+            false,
+        ),
+        (
+            &[(0, 0, 0), (50, 3, 1)],
+            Some(
+                "was off the processor for at least 79 % of the time: it slept, or waited, as for a lock or for I/O.",
+            ),
+            true,
+        ),
+        (
+            &[(0, 0, 0), (50, 3, 46)],
+            Some(
+                "was ready to run for at least 79 % of the time, and no processor was free for it.",
+            ),
+            true,
+        ),
+        // It may have done any of it at another time.
+        (&[(0, 0, 0), (50, 30, 0)], None, true),
+        (&[(0, 0, 0), (20, 0, 0)], None, true),
+        (&[], None, true),
+    ] {
+        let text = said(samples);
+        match expected {
+            Some(expected) => assert!(text.contains(&format!("{waited}{expected}")), "{text}"),
+            None => assert!(!text.contains(waited), "{text}"),
+        }
+        assert_eq!(text.contains(meanwhile), has_meanwhile, "{text}");
+    }
+}
+
 /// Two kernels, from 10 to 20 µs and from 42 to 50 µs; the second one is launched at 40 µs.
 fn drawn() -> (Drawn, u32) {
     let mut drawn = Drawn::new(60);

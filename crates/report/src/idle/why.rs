@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::account::is_charged;
 use super::charged::Charged;
+use super::processor::{AtLeast, Processors};
 use super::segments::{LATE_NS, Piece, union};
 use super::threads::Threads;
 use super::verdict::is_step;
@@ -39,6 +40,13 @@ pub struct WaitsOfNamed {
     pub of: u64,
     /// The longest of its times in a call that launched work, in nanoseconds.
     pub longest_call_ns: i64,
+    /// How long its thread was on a processor in that time, at least, in nanoseconds: it computed. This and the next two are zero
+    /// where it is not known ([`Timeline::processor`]).
+    pub running_ns: i64,
+    /// How long its thread was ready to run while no processor was free for it, at least, in nanoseconds.
+    pub ready_ns: i64,
+    /// How long its thread was neither, at least, in nanoseconds: it slept, or waited for a lock, for I/O or for a device.
+    pub off_processor_ns: i64,
     /// The functions that other threads of the process ran meanwhile, the longest first: three at most, each for at least a tenth
     /// of that time.
     pub meanwhile: Vec<Meanwhile>,
@@ -232,6 +240,7 @@ pub(super) fn of_named(
     pieces: &[Piece],
     charged: &Charged<'_>,
     threads: &Threads,
+    processors: &Processors,
 ) -> Option<WaitsOfNamed> {
     let subject = device.subject()?;
     let text = match &subject.charge.name {
@@ -250,6 +259,8 @@ pub(super) fn of_named(
     let mut spans: HashMap<u32, Vec<(u32, i64, i64)>> = HashMap::new();
     // How long each piece was, and the part of it in the launch call.
     let mut times: Vec<(i64, i64)> = Vec::new();
+    // The times of each thread.
+    let mut of_threads: BTreeMap<usize, Vec<(i64, i64)>> = BTreeMap::new();
     let mut lookups = 0_usize;
     let mut last = None;
     let segments = device.segments.iter().filter(|segment| is_charged(segment));
@@ -267,12 +278,15 @@ pub(super) fn of_named(
             *all += length;
             *in_call += i64::from(segment.state == DeviceState::LaunchCall) * length;
         }
+        let span = (segment.start_ns, segment.end_ns);
+        if let Some(thread) = threads.of_track(piece.track) {
+            of_threads.entry(thread).or_default().push(span);
+        }
         lookups = lookups.saturating_add(threads.count());
         if lookups > MAX_LOOKUPS {
             spans.clear();
             continue;
         }
-        let span = (segment.start_ns, segment.end_ns);
         threads.others_during(piece.track, span, |from, to, call| {
             let spans = spans.entry(charged.text_of(call)).or_default();
             spans.push((0, from, to));
@@ -288,6 +302,16 @@ pub(super) fn of_named(
         }
         sum += all;
         found.half_in += 1;
+    }
+    for (thread, times) in of_threads {
+        let AtLeast {
+            running_ns,
+            ready_ns,
+            off_ns,
+        } = processors.at_least(thread, &times);
+        found.running_ns = found.running_ns.saturating_add(running_ns);
+        found.ready_ns = found.ready_ns.saturating_add(ready_ns);
+        found.off_processor_ns = found.off_processor_ns.saturating_add(off_ns);
     }
     let all = subject.ns.max(1) as f64;
     let mut meanwhile: Vec<Meanwhile> = spans

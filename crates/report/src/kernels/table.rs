@@ -114,7 +114,7 @@ fn rows<'k>(kernels: &'k Kernels, options: &TableOptions) -> (Table, String) {
         });
         shown.extend(rows.into_iter().map(|row| (scope, row)));
     }
-    let hidden = options.row_limit.truncate(&mut shown);
+    let hidden = options.limit(&mut shown);
     if hidden > 0 {
         notes.insert_str(0, &format!("… and {hidden} more\n"));
     }

@@ -2,6 +2,7 @@
 
 use super::Page;
 use super::escape::Text;
+use crate::averages::missing;
 use crate::date;
 use crate::environment::Environment;
 use crate::summary::Summary;
@@ -13,11 +14,17 @@ pub(super) fn push(html: &mut String, page: &Page<'_>) {
         "<noscript><p class=note>The call tree, the time line and open rows need the script of this page.</p></noscript>\n\
          <section id=run class=view>\n<h2>About this run</h2>\n",
     );
-    if let Some(summary) = page.summary {
-        push_notes(html, summary);
+    let notes = page.summary.map(Summary::note_lines);
+    if let Some(notes) = &notes {
+        push_list(html, "What the numbers do not say", notes);
     }
     if let Some(timeline) = page.timeline {
-        push_missing(html, &timeline.missing);
+        let mut missing = missing(timeline);
+        // The notes of a window's own rows have them.
+        missing.retain(|line| notes.as_ref().is_none_or(|notes| !notes.contains(line)));
+        if !missing.is_empty() {
+            push_list(html, "Missing from the window", &missing);
+        }
     }
     if let Some(summary) = page.summary {
         push_environment(html, summary);
@@ -25,28 +32,12 @@ pub(super) fn push(html: &mut String, page: &Page<'_>) {
     html.push_str("</section>\n");
 }
 
-/// Writes the lines that the text form has below its table: losses with their reasons and remedies, warnings, the state
-/// of the GPU and the cost of the profiler itself.
-fn push_notes(html: &mut String, summary: &Summary) {
-    let notes = summary.note_lines();
-    html.push_str("<h3>What the numbers do not say</h3>\n<ul class=notes>\n");
-    for note in notes {
-        let _ = writeln!(html, "<li>{}", Text(&note));
-    }
-    html.push_str("</ul>\n");
-}
-
-/// Lists the scopes that are missing from a window. The reasons follow a number in a sentence.
-fn push_missing(html: &mut String, missing: &[(String, u64)]) {
-    if missing.is_empty() {
-        return;
-    }
-    html.push_str("<h3>Missing from the window</h3>\n<ul class=notes>\n");
-    for (reason, scopes) in missing {
-        let _ = match scopes {
-            0 => writeln!(html, "<li>{}", Text(reason)),
-            scopes => writeln!(html, "<li>{scopes} {}", Text(reason)),
-        };
+/// Writes lines such as those that the text form has below its table: losses with their reasons and remedies, warnings, the
+/// state of the GPU and the cost of the profiler itself.
+fn push_list(html: &mut String, title: &str, lines: &[String]) {
+    let _ = writeln!(html, "<h3>{title}</h3>\n<ul class=notes>");
+    for line in lines {
+        let _ = writeln!(html, "<li>{}", Text(line));
     }
     html.push_str("</ul>\n");
 }

@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 
-use super::Page;
 use super::bars::bars;
 use super::baseline;
 use super::numbers::{number, time};
 use super::packed::pack;
 use super::table::by_self_time;
-use super::{time_line, tree, work};
+use super::{Page, Window};
+use super::{tree, work};
 use crate::call_tree::CallTree;
 use crate::callers::{CallEdge, EdgeTimes};
+use crate::gpu_use::GpuUse;
 use crate::history::HistoryPoint;
-use crate::kernels::Kernels;
 use crate::options::TableOptions;
 use crate::row::Row;
 use crate::summary::Summary;
@@ -28,13 +28,13 @@ const MAX_ROWS: usize = 5_000;
 const TEXT_ROWS: usize = 100;
 
 /// Writes the data as a script element of a type that is not executed.
-pub(super) fn push(html: &mut String, page: &Page<'_>, kernels: &Kernels) {
+pub(super) fn push(html: &mut String, page: &Page<'_>, window: &Window) {
     html.push_str("<script id=data type=application/octet-stream>");
-    html.push_str(&pack(&json(page, kernels)));
+    html.push_str(&pack(&json(page, window)));
     html.push_str("</script>\n");
 }
 
-fn json(page: &Page<'_>, kernels: &Kernels) -> String {
+fn json(page: &Page<'_>, window: &Window) -> String {
     let summary = page.summary.map(summary_json);
     let comparison = page
         .summary
@@ -44,9 +44,9 @@ fn json(page: &Page<'_>, kernels: &Kernels) -> String {
         Field::raw("version", 1),
         Field::optional("summary", summary),
         Field::optional("comparison", comparison),
-        Field::optional("work", work::json(kernels)),
+        Field::optional("work", work::json(&window.kernels)),
         Field::optional("tree", call_tree(page).as_ref().and_then(tree::json)),
-        Field::optional("time_line", page.timeline.map(time_line::json)),
+        Field::optional("time_line", window.time_line.as_deref()),
     ])
 }
 
@@ -100,6 +100,7 @@ fn row_json(row: &Row) -> String {
         ),
         Field::optional("cpu", row.cpu.map(|times| times_json(&times))),
         Field::optional("cuda", row.cuda.map(|times| times_json(&times))),
+        Field::optional("gpu", row.gpu.map(gpu_json)),
         Field::optional("cpu_histogram", row.cpu_histogram.as_ref().and_then(bars)),
         Field::optional("cuda_histogram", row.cuda_histogram.as_ref().and_then(bars)),
         Field::raw("history", array(row.history.iter().map(point_json))),
@@ -128,6 +129,11 @@ fn times_json(times: &Times) -> String {
         single(times.p95_ns),
         single(times.p99_ns),
     ])
+}
+
+/// Returns how long the GPUs were busy with the work of a row, and how long they waited for it.
+fn gpu_json(gpu: GpuUse) -> String {
+    array([gpu.busy_ns, gpu.idle_caused_ns].map(time))
 }
 
 /// Returns the start and the length of a span, the calls that ended in it, and their self times on the CPU and on the GPU.

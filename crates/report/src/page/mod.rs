@@ -28,7 +28,10 @@ use std::path::Path;
 
 use self::escape::Text;
 use super::{ExportError, file};
-use crate::idle::GpuIdle;
+use crate::averages::{self, Measured};
+use crate::call_tree;
+use crate::group_by::GroupBy;
+use crate::idle::{self, GpuIdle};
 use crate::kernels::Kernels;
 use crate::summary::Summary;
 use crate::timeline::Timeline;
@@ -36,7 +39,7 @@ use crate::timeline::Timeline;
 const STYLE: &str = include_str!("scripts/page.css");
 
 /// The SHA-256 of [`STYLE`], in base64. A test compares it.
-const STYLE_HASH: &str = "w4A6FAtWJDtQ+OPxPbN2G3/WZR2d9VKtLLNWqj38rcE=";
+const STYLE_HASH: &str = "CLZJWK/0Km26HVLaqFleIqLIafn7OUlTj8cIzEunUuk=";
 
 /// Parts of one script, in this order. Each has one job; they share the scope of the function around them.
 const SCRIPT: &str = concat!(
@@ -63,7 +66,16 @@ const SCRIPT: &str = concat!(
 );
 
 /// The SHA-256 of [`SCRIPT`], in base64. A test compares it.
-const SCRIPT_HASH: &str = "tQId5G+8rFay170bZ/WVf3b+qZEYjDWhv1UsbpdkS+Q=";
+const SCRIPT_HASH: &str = "KbY7wYG5YasUJQvVrT4M8kBM+TfFkNqiSepSqjqa7oo=";
+
+/// What a time line says, without its rows.
+#[derive(Default)]
+struct Window {
+    idle: GpuIdle,
+    kernels: Kernels,
+    /// As the script reads it.
+    time_line: Option<String>,
+}
 
 /// A summary, a window or both as one page that opens in a browser without a network.
 ///
@@ -135,24 +147,31 @@ impl<'r> Page<'r> {
     #[must_use]
     pub fn to_html(&self) -> String {
         let Some(timeline) = self.timeline else {
-            return self.html(&GpuIdle::default(), &Kernels::default());
+            return self.html(&Window::default());
         };
-        let idle = timeline.gpu_idle();
-        let averages = timeline.key_averages();
-        let kernels = averages.kernels();
+        // What the devices did is cut into segments once, for all that is said of them.
+        let callers = call_tree::callers(timeline);
+        let devices = idle::devices(timeline, &callers);
+        let (by, measured) = (GroupBy::new(), Measured::default());
+        let averages = averages::of_devices(timeline, by, &measured, &callers, &devices);
+        let window = Window {
+            kernels: averages.kernels(),
+            time_line: Some(time_line::json(timeline, &devices)),
+            idle: devices.idle(timeline, &callers),
+        };
         if self.summary.is_some() {
-            return self.html(&idle, &kernels);
+            return self.html(&window);
         }
         let summary = of_timeline::summary(timeline, averages);
-        self.summary(&summary).html(&idle, &kernels)
+        self.summary(&summary).html(&window)
     }
 
-    /// Returns the page, by the idle times and the kernels of the time line.
-    fn html(&self, idle: &GpuIdle, kernels: &Kernels) -> String {
+    /// Returns the page, by what is known of the window.
+    fn html(&self, window: &Window) -> String {
         let title = self.title_text();
         let mut html = String::with_capacity(1 << 18);
         push_head(&mut html, title);
-        overview::push(&mut html, self, title, idle);
+        overview::push(&mut html, self, title, &window.idle);
         html.push_str("<main id=views>\n");
         if let Some(summary) = self.summary {
             table::push(&mut html, summary);
@@ -162,7 +181,7 @@ impl<'r> Page<'r> {
         }
         about::push(&mut html, self);
         html.push_str("</main>\n");
-        data::push(&mut html, self, kernels);
+        data::push(&mut html, self, window);
         html.push_str("<script>");
         html.push_str(SCRIPT);
         html.push_str("</script>\n");

@@ -15,8 +15,10 @@ pub(super) fn time(ns: f64) -> String {
         let around = [1.0 - 1e-12, 1.0 + 1e-12].map(|factor| units::time(number * factor));
         around.iter().all(|shown| *shown == text)
     };
-    let numbers = [5, 7, 9].map(|digits| rounded(ns, digits));
-    let shortest = numbers.into_iter().find(shows_it);
+    let numbers = [5, 7, 9].map(|digits| rounded(ns, digits)).into_iter();
+    // Halfway, a browser rounds up.
+    let beside = [1.0 - 1e-9, 1.0 + 1e-9].map(|factor| rounded(ns * factor, 12));
+    let shortest = numbers.chain(beside).find(shows_it);
     let number = shortest.unwrap_or(ns);
     if number.is_finite() {
         number.to_string()
@@ -41,6 +43,8 @@ fn rounded(value: f64, digits: i32) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Ordering;
+
     use super::*;
 
     #[test]
@@ -64,5 +68,17 @@ mod tests {
         assert_eq!(units::time(2_394.96), "2.39 µs");
         assert_eq!(time(2_394.96), "2394.96");
         assert_eq!(time(f64::INFINITY), "0");
+    }
+    #[test]
+    fn a_time_halfway_between_two_is_moved_to_the_one_that_is_shown() {
+        for (halfway, shown, moves) in [
+            (198_500.0, "198 µs", Ordering::Less),
+            (199_500.0, "200 µs", Ordering::Greater),
+        ] {
+            assert_eq!(units::time(halfway), shown);
+            let moved: f64 = time(halfway).parse().expect("a number");
+            assert_eq!(moved.partial_cmp(&halfway), Some(moves));
+            assert_eq!(units::time(moved), shown);
+        }
     }
 }

@@ -8,6 +8,7 @@ use super::verdict;
 use crate::date;
 use crate::idle::GpuIdle;
 use crate::row::Row;
+use crate::sentence::Sentence;
 use crate::summary::Summary;
 use crate::text::units;
 use crate::timeline::Timeline;
@@ -29,8 +30,12 @@ pub(super) fn push(html: &mut String, page: &Page<'_>, title: &str, idle: &GpuId
     let Some(summary) = page.summary else { return };
     html.push_str("<section id=verdict aria-label=Verdict>\n");
     let pairs = page.timeline.map(Timeline::gpu_pairs).unwrap_or_default();
-    for sentence in verdict::sentences(summary, idle, &pairs) {
-        let _ = writeln!(html, "<p>{}</p>", sentence::html(&sentence));
+    let said = verdict::sentences(summary, idle, &pairs);
+    push_sentences(html, &said.sentences);
+    if !said.folded.is_empty() {
+        html.push_str("<details><summary>What limits the other GPUs</summary>\n");
+        push_sentences(html, &said.folded);
+        html.push_str("</details>\n");
     }
     html.push_str("</section>\n");
     strip::push(html, idle);
@@ -38,6 +43,12 @@ pub(super) fn push(html: &mut String, page: &Page<'_>, title: &str, idle: &GpuId
     push_clock(html, summary, "cpu", "CPU", |row| row.cpu);
     push_clock(html, summary, "cuda", "CUDA", |row| row.cuda);
     html.push_str("</section>\n");
+}
+
+fn push_sentences(html: &mut String, sentences: &[Sentence]) {
+    for sentence in sentences {
+        let _ = writeln!(html, "<p>{}</p>", sentence::html(sentence));
+    }
 }
 
 /// Returns what a reader needs to know first about the run.

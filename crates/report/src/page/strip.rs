@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::escape::{Name, Text};
+use super::overview::counted;
 use crate::idle::{DeviceIdle, GpuIdle, IdleStrip, StripPart};
 use crate::sentence::percent;
 use crate::text::units::time;
@@ -15,10 +16,18 @@ use crate::text::units::time;
 const COLUMNS: usize = 300;
 /// The height of a strip in the units of its paths.
 const HEIGHT: i64 = 1000;
-/// The most devices that have a strip and sentences.
+/// Of more devices, the strips are low, and all bars and sentences but those of one device are folded.
 pub(super) const DEVICES: usize = 4;
+/// What stands above the bars of a device.
+const BARS: &str = "Busy with its work, or idle because of it";
+/// The most devices that have a strip.
+const STRIPS: usize = 8;
+/// The most devices that a folded list has.
+pub(super) const FOLDED: usize = 60;
 /// The tints of a hue that distinguish names. The script has the same.
 const TINTS: u32 = 5;
+/// Less of a window is not said beside a bar that has more.
+const LEAST_SAID: f64 = 0.0005;
 /// A name is written into a strip if its function has half of each of so many columns in a row.
 const LABELLED: usize = COLUMNS / 12;
 
@@ -37,24 +46,99 @@ const HATCHINGS: [&str; 8] = [
 /// The hatching of each function of a device, and its tint.
 type Hatchings = Vec<(usize, u32)>;
 
-/// Writes the strips of the devices. Without any, it writes nothing.
+/// Writes the strips of the devices, in the order of their numbers. Without any, it writes nothing.
 pub(super) fn push(html: &mut String, idle: &GpuIdle) {
-    let devices = &idle.devices[..idle.devices.len().min(DEVICES)];
+    let all = &idle.devices;
+    if all.is_empty() {
+        return;
+    }
+    let least = |count| least_busy(all.iter().map(recorded_busy), count);
+    let (shown, first) = (least(STRIPS), least(1));
+    let devices: Vec<&DeviceIdle> = shown.iter().map(|place| &all[*place]).collect();
+    let hatchings = hatchings(&devices);
+    let class = if all.len() > DEVICES {
+        " class=many"
+    } else {
+        ""
+    };
+    let _ = writeln!(
+        html,
+        "<section id=strips{class} aria-label=\"What the GPUs did\">"
+    );
+    push_tiles(html, &hatchings);
+    if all.len() > STRIPS {
+        let _ = writeln!(
+            html,
+            "<p class=note>The {STRIPS} GPUs of {} that were busy least, in the order of their numbers.</p>",
+            all.len()
+        );
+    }
+    for ((number, device), hatchings) in shown.iter().zip(&devices).zip(&hatchings) {
+        let fold = (all.len() > DEVICES).then_some(Fold {
+            is_open: first.contains(number),
+        });
+        push_device(html, device, *number, hatchings, fold);
+    }
+    let others = (0..).zip(all).filter(|(place, _)| !shown.contains(place));
+    push_others(html, &others.map(|(_, device)| device).collect::<Vec<_>>());
+    html.push_str("</section>\n");
+}
+
+/// Returns the share of the time of a device in which it was busy, as far as it was recorded.
+pub(super) fn recorded_busy(device: &DeviceIdle) -> f64 {
+    let recorded = device.window_ns() - device.not_recorded_ns;
+    if recorded > 0 {
+        device.busy_ns as f64 / recorded as f64
+    } else {
+        f64::INFINITY
+    }
+}
+
+/// Returns the places of the devices that were busy least, in their order.
+pub(super) fn least_busy(busy: impl Iterator<Item = f64>, count: usize) -> Vec<usize> {
+    let mut sorted: Vec<(usize, f64)> = busy.enumerate().collect();
+    sorted.sort_by(|(_, one), (_, other)| one.total_cmp(other));
+    let mut places: Vec<usize> = sorted.iter().map(|(place, _)| *place).take(count).collect();
+    places.sort_unstable();
+    places
+}
+
+/// The bars of a device of many can be folded.
+#[derive(Clone, Copy)]
+struct Fold {
+    is_open: bool,
+}
+
+/// Lists the devices that have no strip.
+fn push_others(html: &mut String, devices: &[&DeviceIdle]) {
     if devices.is_empty() {
         return;
     }
-    let hatchings = hatchings(devices);
-    html.push_str("<section id=strips aria-label=\"What the GPUs did\">\n");
-    push_tiles(html, &hatchings);
-    for (number, (device, hatchings)) in devices.iter().zip(&hatchings).enumerate() {
-        push_device(html, device, number, hatchings);
+    let others = counted(devices.len() as u64, "busier GPU");
+    let _ = write!(
+        html,
+        "<details class=parts><summary>{others}</summary>\n<ol>\n"
+    );
+    for device in devices.iter().take(FOLDED) {
+        let busy = device.busy_ns as f64 / device.window_ns().max(1) as f64;
+        let _ = writeln!(
+            html,
+            "<li><em>{}</em><svg aria-hidden=true><rect class=busy width=\"{:.2}%\" height=100% /></svg><span>{} busy</span>",
+            Text(&device.title()),
+            100.0 * busy,
+            percent(busy)
+        );
     }
-    html.push_str("</section>\n");
+    html.push_str("</ol>\n");
+    if devices.len() > FOLDED {
+        html.push_str("<p class=note>The rest is left out here: <code>profiler explain</code> shows all.</p>\n");
+    }
+    html.push_str("</details>\n");
 }
 
 /// Chooses the hatchings. No two functions of a device have the same one, as far as there are enough, and a function has the same
 /// one at all devices where that is free.
-fn hatchings(devices: &[DeviceIdle]) -> Vec<Hatchings> {
+fn hatchings(devices: &[&DeviceIdle]) -> Vec<Hatchings> {
     let mut known: BTreeMap<&str, usize> = BTreeMap::new();
     let mut chosen = Vec::new();
     for device in devices {
@@ -99,7 +183,13 @@ fn push_tiles(html: &mut String, hatchings: &[Hatchings]) {
     html.push_str("</defs></svg>\n");
 }
 
-fn push_device(html: &mut String, device: &DeviceIdle, number: usize, hatchings: &Hatchings) {
+fn push_device(
+    html: &mut String,
+    device: &DeviceIdle,
+    number: usize,
+    hatchings: &Hatchings,
+    fold: Option<Fold>,
+) {
     let strip = device.strip(COLUMNS);
     let whole = device.strip(1);
     let parts = whole.columns.iter().flat_map(|column| &column.parts);
@@ -138,8 +228,19 @@ fn push_device(html: &mut String, device: &DeviceIdle, number: usize, hatchings:
         "</svg>\n<p class=ends aria-hidden=true><span>0</span><span>{}</span></p></div>\n",
         time(device.window_ns() as f64)
     );
+    let end = match fold {
+        None => {
+            let _ = writeln!(html, "<div class=parts><h2>{BARS}</h2>");
+            "</div>"
+        }
+        Some(Fold { is_open }) => {
+            let open = if is_open { " open" } else { "" };
+            let _ = writeln!(html, "<details class=parts{open}><summary>{BARS}</summary>");
+            "</details>"
+        }
+    };
     push_bars(html, device, &parts, hatchings);
-    html.push_str("</div>\n");
+    let _ = writeln!(html, "{end}\n</div>");
 }
 
 /// Writes a bar for each function, and for each other part of the window. Together they are all of it.
@@ -151,23 +252,26 @@ fn push_bars(
 ) {
     let window = device.window_ns().max(1) as f64;
     let part_of = |ns: i64| 100.0 * ns as f64 / window;
-    html.push_str("<div class=parts><h2>Busy with its work, or idle because of it</h2>\n<ol>\n");
+    html.push_str("<ol>\n");
     let mut bar = |name: &str, busy: i64, idle: i64, part: StripPart| {
-        let mut said = Vec::new();
-        if busy > 0 {
-            said.push(format!("{} busy", percent(busy as f64 / window)));
-        }
-        if idle > 0 {
-            let idle = percent(idle as f64 / window);
-            // In the other parts, nothing was to be done, or it is not known what the device did.
-            let word = match part {
-                StripPart::Function(_)
-                | StripPart::OtherFunctions
-                | StripPart::Outside
-                | StripPart::Launched => " idle",
-                _ => "",
-            };
-            said.push(format!("{idle}{word}"));
+        // In the other parts, nothing was to be done, or it is not known what the device did.
+        let idle_word = match part {
+            StripPart::Function(_)
+            | StripPart::OtherFunctions
+            | StripPart::Outside
+            | StripPart::Launched => " idle",
+            _ => "",
+        };
+        let said = [(busy, " busy"), (idle, idle_word)];
+        // What is as good as nothing is said only of a bar that has no more.
+        let said = said.map(|(ns, word)| (ns as f64 / window, word));
+        let is_said = |(share, _): &&(f64, &str)| *share >= LEAST_SAID;
+        let texts = said.iter().filter(is_said);
+        let mut texts: Vec<String> = texts
+            .map(|(share, word)| format!("{}{word}", percent(*share)))
+            .collect();
+        if texts.is_empty() {
+            texts.push(percent((busy + idle) as f64 / window));
         }
         let _ = writeln!(
             html,
@@ -177,7 +281,7 @@ fn push_bars(
             part_of(busy),
             part_of(idle),
             fill(part, hatchings).as_deref().unwrap_or("class=before"),
-            said.join(", ")
+            texts.join(", ")
         );
     };
     let mut busy = device.busy_ns;
@@ -213,7 +317,6 @@ fn push_bars(
             "<p class=note>A function that is not listed counts for the one that called it.</p>\n",
         );
     }
-    html.push_str("</div>\n");
 }
 
 /// Writes the name of a function where it is seen best, if there is room for it.
@@ -343,4 +446,4 @@ fn tint(name: &str) -> u32 {
 
 #[cfg(test)]
 #[path = "strip_tests.rs"]
-mod tests;
+pub(super) mod tests;

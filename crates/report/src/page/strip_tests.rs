@@ -7,7 +7,7 @@ use crate::page::Page;
 use crate::timeline::{Launch, Slice, SliceKind, SliceName, Timeline, Track, TrackKind};
 
 /// A window of 1 ms: `loader` is in two calls of half of it each, before kernels of 100 µs.
-fn window(loader: &str) -> Timeline {
+pub(in crate::page) fn window(loader: &str) -> Timeline {
     let mut timeline = Timeline {
         duration_ns: 1_000_000,
         has_kernels: true,
@@ -114,7 +114,7 @@ fn no_two_functions_of_a_device_have_the_same_hatching() {
     };
     let first = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let second = ["i", "a", "j", "h", "k", "l", "m", "n"];
-    let chosen = hatchings(&[device(&first), device(&second)]);
+    let chosen = hatchings(&[&device(&first), &device(&second)]);
     let numbers =
         |place: usize| -> Vec<usize> { chosen[place].iter().map(|(number, _)| *number).collect() };
     assert_eq!(numbers(0), [0, 1, 2, 3, 4, 5, 6, 7]);
@@ -165,6 +165,76 @@ fn a_page_without_kernels_has_no_strip() {
     assert!(page(&window("load")).contains("id=strips"));
     let page = page(&without);
     assert!(!page.contains("id=strips") && !page.contains("<div class=\"clock cuda"));
+}
+
+#[test]
+fn a_bar_says_nothing_of_what_is_as_good_as_nothing() {
+    let mut device = window("load").gpu_idle().devices.remove(0);
+    device.functions[0].busy_ns = 400;
+    let text = |device: &DeviceIdle| {
+        let mut html = String::new();
+        let devices = vec![device.clone()];
+        push(&mut html, &GpuIdle { devices });
+        let (_, bar) = html.split_once("<b>load</b>").expect("the bar");
+        let (_, text) = bar.split_once("<span>").expect("a text");
+        text.split('<').next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(text(&device), "40 % idle");
+    device.functions[0].idle_ns = 0;
+    assert_eq!(text(&device), "under 0.1 %");
+}
+
+/// A machine whose GPUs have different shares of busy time: the last one the least.
+fn machine(devices: u32) -> GpuIdle {
+    let one = window("load").gpu_idle().devices.remove(0);
+    let device = |ordinal| DeviceIdle {
+        device: Some(ordinal),
+        busy_ns: one.busy_ns - i64::from(ordinal),
+        host_ns: one.host_ns + i64::from(ordinal),
+        ..one.clone()
+    };
+    GpuIdle {
+        devices: (0..devices).map(device).collect(),
+    }
+}
+
+#[test]
+fn of_many_gpus_eight_have_strips_and_one_is_unfolded() {
+    let html = |devices| {
+        let mut html = String::new();
+        push(&mut html, &machine(devices));
+        html
+    };
+    let count = |devices, text: &str| html(devices).matches(text).count();
+    let strips = [1, 4, 5, 8, 9, 100].map(|devices| count(devices, "<svg class=strip"));
+    assert_eq!(strips, [1, 4, 5, 8, 8, 8]);
+    let folds = [4, 5, 8, 9, 100].map(|devices| count(devices, "<details"));
+    assert_eq!(folds, [0, 5, 8, 9, 9]);
+    let nine = html(9);
+    let (_, open) = nine
+        .split_once("<details class=parts open>")
+        .expect("one is open");
+    assert!(!open.contains("<details class=parts open>") && !open.contains("<svg class=strip"));
+    assert!(nine.contains("The 8 GPUs of 9 that were busy least, in the order of their numbers."));
+    assert!(nine.contains("<summary>1 busier GPU</summary>\n<ol>\n<li><em>GPU 0</em>"));
+    assert_eq!(count(100, "<li><em>GPU "), 60);
+    assert!(html(100).contains("The rest is left out here"));
+}
+
+#[test]
+fn what_is_missing_from_a_window_is_said_once() {
+    let mut timeline = window("load");
+    timeline
+        .missing
+        .push(("scopes found their ring full".to_owned(), 3));
+    let said = |page: Page<'_>| {
+        page.to_html()
+            .matches("<li>3 scopes found their ring full")
+            .count()
+    };
+    assert_eq!(said(Page::new().timeline(&timeline)), 1);
+    let of_run = crate::Summary::default();
+    assert_eq!(said(Page::new().summary(&of_run).timeline(&timeline)), 1);
 }
 
 #[test]

@@ -14,18 +14,59 @@ pub(super) const ROWS: usize = 200;
 
 /// The columns of one clock.
 const COLUMNS: [&str; 7] = ["Self", "Self %", "Total", "Mean", "p50", "p95", "p99"];
+/// What the GPUs did for a row, and waited for. These follow the columns of CUDA.
+const GPU_COLUMNS: [&str; 2] = ["GPU busy", "Idle caused"];
+
+/// Which columns there are beside those of the CPU. Where kernels were recorded, functions have GPU times.
+#[derive(Clone, Copy)]
+enum Columns {
+    Cpu,
+    Cuda,
+    CudaAndGpu,
+}
+
+impl Columns {
+    fn of(rows: &[Row]) -> Self {
+        if rows.iter().any(|row| row.gpu.is_some()) {
+            Self::CudaAndGpu
+        } else if rows.iter().any(|row| row.cuda.is_some()) {
+            Self::Cuda
+        } else {
+            Self::Cpu
+        }
+    }
+
+    /// Returns the classes by which the style chooses columns where there is no script.
+    fn class(self) -> &'static str {
+        match self {
+            Self::Cpu => "on-cpu",
+            Self::Cuda => "on-gpu",
+            Self::CudaAndGpu => "on-gpu with-idle",
+        }
+    }
+
+    /// Returns the titles of the columns of CUDA.
+    fn of_cuda(self) -> Vec<&'static str> {
+        match self {
+            Self::Cpu => Vec::new(),
+            Self::Cuda => COLUMNS.to_vec(),
+            Self::CudaAndGpu => [&COLUMNS[..], &GPU_COLUMNS].concat(),
+        }
+    }
+}
 
 pub(super) fn push(html: &mut String, summary: &Summary) {
     html.push_str("<section id=functions class=view>\n<h2>Functions</h2>\n");
     if !summary.rows.is_empty() {
-        let has_cuda = summary.rows.iter().any(|row| row.cuda.is_some());
+        let columns = Columns::of(&summary.rows);
         html.push_str(
-            "<div class=scroll tabindex=0 role=region aria-label=\"Table of functions\">\n<table class=rows>\n",
+            "<div class=scroll tabindex=0 role=region aria-label=\"Table of functions\">\n",
         );
-        push_head(html, has_cuda);
+        let _ = writeln!(html, "<table class=\"rows bare {}\">", columns.class());
+        push_head(html, columns);
         html.push_str("<tbody>\n");
         for row in by_self_time(summary).into_iter().take(ROWS) {
-            push_row(html, row, has_cuda);
+            push_row(html, row, columns);
         }
         html.push_str("</table>\n</div>\n");
         push_omitted(html, summary.rows.len());
@@ -47,27 +88,30 @@ pub(super) fn by_self_time(summary: &Summary) -> Vec<&Row> {
     rows
 }
 
-fn push_head(html: &mut String, has_cuda: bool) {
-    let columns = COLUMNS.len();
+fn push_head(html: &mut String, columns: Columns) {
     html.push_str("<thead><tr><th rowspan=2 scope=col>Function");
-    if has_cuda {
+    let of_cuda = columns.of_cuda();
+    if !of_cuda.is_empty() {
         html.push_str("<th rowspan=2 scope=col class=limit>Limited by");
     }
     html.push_str("<th rowspan=2 scope=col>Calls");
-    let _ = write!(html, "<th colspan={columns} scope=colgroup class=cpu>CPU");
-    if has_cuda {
-        let _ = write!(html, "<th colspan={columns} scope=colgroup class=cuda>CUDA");
+    let groups = [("cpu", "CPU", COLUMNS.to_vec()), ("cuda", "CUDA", of_cuda)];
+    for (class, title, columns) in groups.iter().filter(|(_, _, columns)| !columns.is_empty()) {
+        let columns = columns.len();
+        let _ = write!(
+            html,
+            "<th colspan={columns} scope=colgroup class={class}>{title}"
+        );
     }
     html.push_str("\n<tr>");
-    for clock in [true, has_cuda] {
-        if clock {
-            html.extend(COLUMNS.map(|column| format!("<th scope=col>{column}")));
-        }
+    for column in groups.iter().flat_map(|(_, _, columns)| columns) {
+        let _ = write!(html, "<th scope=col>{column}");
     }
     html.push('\n');
 }
 
-fn push_row(html: &mut String, row: &Row, has_cuda: bool) {
+fn push_row(html: &mut String, row: &Row, columns: Columns) {
+    let has_cuda = !matches!(columns, Columns::Cpu);
     let _ = write!(html, "<tr><th scope=row>{}", Name(&row.name));
     if has_cuda {
         let verdict = row.verdict().map_or("", Verdict::as_str);
@@ -77,6 +121,15 @@ fn push_row(html: &mut String, row: &Row, has_cuda: bool) {
     push_times(html, row.cpu);
     if has_cuda {
         push_times(html, row.cuda);
+    }
+    if matches!(columns, Columns::CudaAndGpu) {
+        let times = row.gpu.map(|gpu| [gpu.busy_ns, gpu.idle_caused_ns]);
+        for text in times
+            .map(|times| times.map(units::time))
+            .unwrap_or_default()
+        {
+            let _ = write!(html, "<td>{text}");
+        }
     }
     html.push('\n');
 }
@@ -109,5 +162,41 @@ fn push_omitted(html: &mut String, rows: usize) {
             "<p class=more>{} with less self time: the page lists them if the browser runs its script.</p>",
             counted(more as u64, "more function")
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Page;
+    use super::super::strip::tests::window;
+
+    /// Returns the texts of the cells of a table's row that a text begins.
+    fn cells<'h>(html: &'h str, row: &str) -> Vec<&'h str> {
+        let after = html.split_once(row).expect("the row").1;
+        let row = after.split('\n').next().expect("a line");
+        let cells = row.split("<td").skip(1);
+        cells
+            .map(|cell| cell.split_once('>').expect("a cell").1)
+            .collect()
+    }
+
+    #[test]
+    fn rows_of_a_window_with_kernels_say_how_long_the_gpu_worked_and_waited() {
+        let mut timeline = window("load");
+        let html = Page::new().timeline(&timeline).to_html();
+        // By these classes, the style chooses columns where there is no script.
+        assert!(html.contains("<table class=\"rows bare on-gpu with-idle\">"));
+        assert!(html.contains("<th colspan=9 scope=colgroup class=cuda>CUDA"));
+        assert!(html.contains("<th scope=col>GPU busy<th scope=col>Idle caused\n"));
+        let last = |name: &str| {
+            let cells = cells(&html, &format!("<tr><th scope=row><bdi><b>{name}"));
+            assert_eq!(cells.len(), 18, "{cells:?}");
+            [cells[16], cells[17]]
+        };
+        assert_eq!(last("load"), ["0 ns", "400 µs"]);
+        assert_eq!(last("train"), ["200 µs", "0 ns"]);
+        timeline.slices.retain(|slice| slice.work.is_none());
+        let html = Page::new().timeline(&timeline).to_html();
+        assert!(!html.contains("Idle caused<") && !html.contains("Idle caused\n"));
     }
 }

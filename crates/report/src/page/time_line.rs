@@ -5,8 +5,7 @@ use std::collections::HashMap;
 
 use super::numbers::number;
 use super::work_details::WorkDetails;
-use crate::call_tree;
-use crate::idle::{self, DeviceState};
+use crate::idle::{DeviceState, Devices};
 use crate::text::Field;
 use crate::text::json::{array, lines, object, string};
 use crate::timeline::{Counter, Slice, Timeline, Track, TrackKind};
@@ -17,7 +16,7 @@ const MAX_SLICES: usize = 200_000;
 const MAX_SAMPLES: usize = 1_000;
 
 /// Returns the window as JSON. The slices of each track are columns of numbers; starts are differences.
-pub(super) fn json(timeline: &Timeline) -> String {
+pub(super) fn json(timeline: &Timeline, devices: &Devices<'_>) -> String {
     let least = least_duration(&timeline.slices);
     let by_track = by_track(timeline, least);
     let kept = by_track.iter().map(Vec::len).sum::<usize>();
@@ -45,7 +44,7 @@ pub(super) fn json(timeline: &Timeline) -> String {
         Field::raw("work", details.json()),
         Field::raw("steps", array(steps)),
         Field::raw("kernel_gaps", array(gaps)),
-        Field::raw("not_recorded", array(not_recorded(timeline))),
+        Field::raw("not_recorded", array(not_recorded(devices))),
         Field::raw(
             "counters",
             lines(timeline.counters.iter().map(counter_json)),
@@ -57,8 +56,7 @@ pub(super) fn json(timeline: &Timeline) -> String {
 
 /// Returns the times of each device that count as not recorded, as in the account of its window: the beginning of each, and its
 /// end, as differences.
-fn not_recorded(timeline: &Timeline) -> Vec<String> {
-    let devices = idle::devices(timeline, &call_tree::callers(timeline));
+fn not_recorded(devices: &Devices<'_>) -> Vec<String> {
     let devices = devices.each().filter_map(|device| {
         let segments = device.segments.iter();
         let spans: Vec<i64> = segments
@@ -260,7 +258,8 @@ mod tests {
     }
 
     fn read(timeline: &Timeline) -> Value {
-        serde_json::from_str(&super::json(timeline)).expect("JSON")
+        let devices = crate::idle::devices(timeline, &crate::call_tree::callers(timeline));
+        serde_json::from_str(&super::json(timeline, &devices)).expect("JSON")
     }
 
     #[test]

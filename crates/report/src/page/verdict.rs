@@ -1,8 +1,9 @@
 //! The sentences at the top of the page: where the time went, and what limits the program, or each of its devices.
 
 use std::collections::HashSet;
+use std::fmt::Write;
 
-use super::strip::DEVICES;
+use super::strip::{DEVICES, FOLDED, least_busy, recorded_busy};
 use crate::idle::{GpuIdle, GpuPairs, States};
 use crate::row::Row;
 use crate::sentence::{Sentence, percent};
@@ -95,50 +96,98 @@ impl Shares {
     }
 }
 
-/// Returns the sentences: where the time went, and what limits the program. If kernels were recorded, `idle` says the latter
-/// for each device; of a window without kernels, `pairs` does; of a run, the account of the running statistics. Without any, it
-/// follows from the sums of the rows.
-pub(super) fn sentences(summary: &Summary, idle: &GpuIdle, pairs: &GpuPairs) -> Vec<Sentence> {
-    let shares = Shares::of(summary);
-    let mut sentences = vec![where_it_went(summary, &shares)];
-    sentences.extend(idle.ranks());
-    let idle = idle.devices.iter();
-    let pairs = pairs.devices.iter();
-    let mut devices: Vec<(String, Vec<Sentence>)> = idle
-        .map(|device| (device.title(), device.sentences()))
-        .chain(pairs.map(|device| (device.title(), device.sentences())))
-        .collect();
-    if devices.is_empty() {
-        let sampled = summary.gpu_idle.iter();
-        // A device that was observed for little of the run does not say what limits that.
-        let least = (LITTLE * summary.wall_ns).max(1.0);
-        let sampled = sampled.filter(|device| device.wall_ns() >= least);
-        devices.extend(sampled.map(|device| (device.title(), device.sentences())));
-    }
-    let more = devices.len().saturating_sub(DEVICES);
-    devices.truncate(DEVICES);
-    let has_titles = devices.len() > 1;
-    if devices.is_empty() {
-        sentences.push(what_limits(summary, &shares));
-    }
-    for (title, of_device) in devices {
+/// The sentences of a page.
+pub(super) struct Said {
+    /// Those that all readers see.
+    pub(super) sentences: Vec<Sentence>,
+    /// What limits further devices, for those who unfold it.
+    pub(super) folded: Vec<Sentence>,
+}
+
+/// What is said of a device.
+struct OfDevice {
+    title: String,
+    /// The share of the time in which it was busy.
+    busy: f64,
+    sentences: Vec<Sentence>,
+}
+
+impl OfDevice {
+    fn joined(self, has_title: bool) -> Sentence {
         let mut joined = Sentence::new();
-        if has_titles {
-            joined = joined.strong(&title).text(": ");
+        if has_title {
+            joined = joined.strong(&self.title).text(": ");
         }
-        for (place, sentence) in of_device.into_iter().enumerate() {
+        for (place, sentence) in self.sentences.into_iter().enumerate() {
             joined = if place == 0 { joined } else { joined.text(" ") };
             joined = joined.then(sentence);
         }
-        sentences.push(joined);
+        joined
     }
-    if more > 0 {
-        let gpus = if more == 1 { "GPU is" } else { "GPUs are" };
-        let text = format!("{more} more {gpus} left out here: `profiler explain` shows all.");
-        sentences.push(Sentence::new().text(&text));
+}
+
+/// Returns the sentences: where the time went, and what limits the program. If kernels were recorded, `idle` says the latter
+/// for each device; of a window without kernels, `pairs` does; of a run, the account of the running statistics. Without any, it
+/// follows from the sums of the rows. Of more than four devices, all but the one that was busy least are folded.
+pub(super) fn sentences(summary: &Summary, idle: &GpuIdle, pairs: &GpuPairs) -> Said {
+    let shares = Shares::of(summary);
+    let mut sentences = vec![where_it_went(summary, &shares)];
+    sentences.extend(idle.ranks());
+    let mut devices = devices(summary, idle, pairs);
+    let all = devices.len();
+    let mut folded = Vec::new();
+    if all > DEVICES {
+        let least = least_busy(devices.iter().map(|device| device.busy), 1);
+        let first = least.first().map(|least| devices.remove(*least));
+        folded = std::mem::replace(&mut devices, first.into_iter().collect());
+        for device in &mut devices {
+            let _ = write!(device.title, ", the least busy of {all}");
+        }
     }
+    if devices.is_empty() {
+        sentences.push(what_limits(summary, &shares));
+    }
+    sentences.extend(devices.into_iter().map(|device| device.joined(all > 1)));
     sentences.retain(|sentence| !sentence.is_empty());
-    sentences
+    let left_out = folded.len().saturating_sub(FOLDED);
+    folded.truncate(FOLDED);
+    let mut folded: Vec<Sentence> = folded
+        .into_iter()
+        .map(|device| device.joined(true))
+        .collect();
+    if left_out > 0 {
+        let text = format!("{left_out} more are left out here: `profiler explain` shows all.");
+        folded.push(Sentence::new().text(&text));
+    }
+    Said { sentences, folded }
+}
+
+/// Returns what is said of each device.
+fn devices(summary: &Summary, idle: &GpuIdle, pairs: &GpuPairs) -> Vec<OfDevice> {
+    let idle = idle.devices.iter().map(|device| OfDevice {
+        title: device.title(),
+        busy: recorded_busy(device),
+        sentences: device.sentences(),
+    });
+    let pairs = pairs.devices.iter().map(|device| OfDevice {
+        title: device.title(),
+        busy: ratio(device.busy_ns as f64, device.window_ns() as f64),
+        sentences: device.sentences(),
+    });
+    let devices: Vec<OfDevice> = idle.chain(pairs).collect();
+    if !devices.is_empty() {
+        return devices;
+    }
+    // A device that was observed for little of the run does not say what limits that.
+    let least = (LITTLE * summary.wall_ns).max(1.0);
+    let sampled = summary.gpu_idle.iter();
+    let sampled = sampled.filter(|device| device.wall_ns() >= least);
+    let sampled = sampled.map(|device| OfDevice {
+        title: device.title(),
+        busy: ratio(device.busy_ns, device.wall_ns()),
+        sentences: device.sentences(),
+    });
+    sampled.collect()
 }
 
 fn where_it_went(summary: &Summary, shares: &Shares) -> Sentence {

@@ -24,8 +24,8 @@ fn row(name: &str, cpu_ms: f64, cuda: Option<(f64, f64)>) -> Row {
 
 /// Returns the sentences of a run without recorded kernels.
 fn texts(summary: &Summary) -> Vec<String> {
-    let sentences = sentences(summary, &GpuIdle::default(), &GpuPairs::default());
-    sentences.iter().map(ToString::to_string).collect()
+    let said = sentences(summary, &GpuIdle::default(), &GpuPairs::default());
+    said.sentences.iter().map(ToString::to_string).collect()
 }
 
 /// A run of 100 ms.
@@ -299,14 +299,15 @@ fn recorded_kernels_say_what_limits_each_device() {
     let idle = |devices: &[DeviceIdle]| GpuIdle {
         devices: devices.to_vec(),
     };
-    let texts = |idle: &GpuIdle| {
+    let said = |idle: &GpuIdle| {
         let of_run = summary(vec![row("load", 40.0, None)]);
-        let sentences = sentences(&of_run, idle, &GpuPairs::default());
-        sentences
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
+        let said = sentences(&of_run, idle, &GpuPairs::default());
+        let texts = |sentences: Vec<Sentence>| -> Vec<String> {
+            sentences.iter().map(ToString::to_string).collect()
+        };
+        (texts(said.sentences), texts(said.folded))
     };
+    let texts = |idle: &GpuIdle| said(idle).0;
     let one = texts(&idle(&[device(0, 20_000)]));
     assert_eq!(
         one,
@@ -326,11 +327,29 @@ fn recorded_kernels_say_what_limits_each_device() {
         two[2].starts_with("GPU 1: The GPU limits the program: the GPU was busy for 95 %"),
         "{two:?}"
     );
-    let six: Vec<DeviceIdle> = (0..6).map(|ordinal| device(ordinal, 95_000)).collect();
-    let last = texts(&idle(&six)).pop();
-    let expected = "2 more GPUs are left out here: `profiler explain` shows all.";
-    assert_eq!(last.as_deref(), Some(expected));
-    let last = texts(&idle(&six[..5])).pop();
-    let expected = "1 more GPU is left out here: `profiler explain` shows all.";
-    assert_eq!(last.as_deref(), Some(expected));
+    let busy = [95_000, 95_000, 20_000, 95_000, 95_000];
+    let devices: Vec<DeviceIdle> = (0..)
+        .zip(busy)
+        .map(|(ordinal, busy)| device(ordinal, busy))
+        .collect();
+    let (four, folded) = said(&idle(&devices[..4]));
+    assert_eq!((four.len(), folded.len()), (5, 0));
+    let (five, folded) = said(&idle(&devices));
+    assert_eq!(five.len(), 2);
+    assert!(
+        five[1].starts_with("GPU 2, the least busy of 5: `load` keeps the GPU waiting"),
+        "{five:?}"
+    );
+    let titles = folded
+        .iter()
+        .map(|text| text.split(':').next().unwrap_or_default());
+    assert_eq!(
+        titles.collect::<Vec<_>>(),
+        ["GPU 0", "GPU 1", "GPU 3", "GPU 4"]
+    );
+    let many: Vec<DeviceIdle> = (0..100).map(|ordinal| device(ordinal, 95_000)).collect();
+    let (_, folded) = said(&idle(&many));
+    assert_eq!(folded.len(), 61);
+    let expected = "39 more are left out here: `profiler explain` shows all.";
+    assert_eq!(folded[60], expected);
 }

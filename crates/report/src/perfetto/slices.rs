@@ -11,6 +11,7 @@ use super::tracks::Tracks;
 use super::work::{add_launch, add_work};
 use crate::idle::{self, Label};
 use crate::overlap::{OverlapTracks, name_of_track};
+use crate::timeline::ProcessorSpan;
 use crate::{KernelGap, Slice, SliceEnding, SliceKind, Timeline};
 
 /// Writes all events, each kind as a sequence.
@@ -48,6 +49,7 @@ impl<W: Write> EventWriter<'_, W> {
         self.write_idle()?;
         self.write_kernel_gaps()?;
         self.write_counters()?;
+        self.write_processor()?;
         self.write_missing()
     }
 
@@ -249,6 +251,30 @@ impl<W: Write> EventWriter<'_, W> {
                     .begin(EventKind::Counter, track)
                     .value(*value);
                 sequence.write(&mut self.packets, at.saturating_add(self.offset))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes for each thread which part of the time it was on a processor, and ready for one, below the thread.
+    fn write_processor(&mut self) -> io::Result<()> {
+        let timeline = self.timeline;
+        for of_thread in &timeline.processor {
+            let names = ["on a processor", "waits for a processor"];
+            let shares: [fn(&ProcessorSpan) -> i64; 2] =
+                [|span| span.running_ns, |span| span.ready_ns];
+            for (name, share) in names.into_iter().zip(shares) {
+                let track = self
+                    .tracks
+                    .percent_of(of_thread.track, name, &mut self.packets)?;
+                let spans = of_thread.spans();
+                let values = spans.map(|span| (span.start_ns, span.percent(share(&span))));
+                let end = of_thread.samples.last().map(|last| (last.at_ns, 0.0));
+                let mut sequence = self.sequence()?;
+                for (at, value) in values.chain(end) {
+                    sequence.event.begin(EventKind::Counter, track).value(value);
+                    sequence.write(&mut self.packets, at.saturating_add(self.offset))?;
+                }
             }
         }
         Ok(())

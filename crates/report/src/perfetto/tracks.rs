@@ -149,6 +149,22 @@ impl<'t> Tracks<'t> {
         packets.describe(&track)?;
         Ok(self.last)
     }
+
+    /// Returns the number of the track of a share of time, in percent, below that of a thread.
+    pub(super) fn percent_of<W: Write>(
+        &mut self,
+        thread: u32,
+        name: &str,
+        packets: &mut Packets<W>,
+    ) -> io::Result<u64> {
+        self.last += 1;
+        let mut track = named(self.last, name, Some(self.number(thread)));
+        let mut about = Message::default();
+        about.text(counter::UNIT_NAME, "%");
+        track.message(track_descriptor::COUNTER, &about);
+        packets.describe(&track)?;
+        Ok(self.last)
+    }
 }
 
 /// Returns a track that has only a name.

@@ -22,7 +22,7 @@ use super::callers::{CallEdge, CallEdges, Side};
 use super::environment::Environment;
 use super::fields;
 use super::group_by::GroupBy;
-use super::options::TableOptions;
+use super::options::{RowLimit, TableOptions};
 use super::own_cost::OwnCost;
 use super::restrict::{Restriction, RestrictionError, restrict};
 use super::row::Row;
@@ -113,6 +113,9 @@ pub struct Summary {
     pub notes: Vec<String>,
     #[doc(hidden)]
     #[cfg_attr(feature = "serde", serde(skip))]
+    pub row_limit: Option<RowLimit>,
+    #[doc(hidden)]
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub non_exhaustive: (),
 }
 
@@ -148,12 +151,27 @@ impl Summary {
     /// ```
     /// use profiler_report::TableOptions;
     /// # fn summary() -> profiler_report::Summary { profiler_report::Summary::default() }
-    /// println!("{}", summary().sort_by("self_cuda_time_total").table(TableOptions::new().row_limit(10)));
+    /// println!("{}", summary().sort_by("self_cuda_time_total").table(TableOptions::new().width(100)));
     /// ```
     #[must_use]
     pub fn sort_by(mut self, key: impl TryInto<SortKey, Error: Into<SortKeyError>>) -> Self {
         let key = key.try_into().map_err(Into::into);
         self.notes.extend(sort_or_note(&mut self.rows, key).note);
+        self
+    }
+
+    /// Sets how many rows the table shows at most, as [`TableOptions::row_limit`] does, which has precedence. The rows
+    /// themselves stay, and so do JSON and CSV; [`restrict`](Self::restrict) removes rows.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn summary() -> profiler_report::Summary { profiler_report::Summary::default() }
+    /// println!("{}", summary().sort_by("self_cuda_time_total").row_limit(10));
+    /// ```
+    #[must_use]
+    pub fn row_limit(mut self, rows: impl Into<RowLimit>) -> Self {
+        self.row_limit = Some(rows.into());
         self
     }
 
@@ -232,6 +250,7 @@ impl Summary {
             rows: self.rows.iter().filter(is_averaged).cloned().collect(),
             self_cpu_time_total_ns: self.self_cpu_time_total_ns,
             self_cuda_time_total_ns: self.self_cuda_time_total_ns,
+            row_limit: self.row_limit,
             by: GroupBy::new(),
             edges: self.edges(),
             gpus: self.gpus.clone(),
@@ -243,7 +262,7 @@ impl Summary {
     /// Returns the table, with the order, limit and width that `options` set.
     #[must_use]
     pub fn table(&self, options: impl Borrow<TableOptions>) -> String {
-        table::render(self, options.borrow())
+        table::render(self, &options.borrow().or_row_limit(self.row_limit))
     }
 
     /// Returns all numbers as a JSON object: times in nanoseconds, with one decimal.

@@ -7,6 +7,7 @@ use crate::options::TableOptions;
 use crate::own_cost::OwnCost;
 use crate::sampled_gpu;
 use crate::sampled_idle::SampledIdle;
+use crate::text::list::first_of;
 use crate::text::table::TOO_SHORT;
 
 /// Appends the lines below a table; `rows` are those that it shows.
@@ -247,13 +248,7 @@ fn names(rows: &[Row], has_property: impl Fn(&Row) -> bool) -> Option<String> {
         .filter(|row| has_property(row))
         .map(|row| printable(&row.name))
         .collect();
-    let more = names.len().saturating_sub(SHOWN);
-    let shown = names.get(..names.len() - more)?.join(", ");
-    match (names.len(), more) {
-        (0, _) => None,
-        (_, 0) => Some(shown),
-        _ => Some(format!("{shown} and {more} more")),
-    }
+    (!names.is_empty()).then(|| first_of(names.into_iter(), SHOWN))
 }
 
 /// Describes the state of GPU measurement, unless it is off or a notice has explained it.

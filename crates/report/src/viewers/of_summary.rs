@@ -2,15 +2,16 @@
 
 use std::path::Path;
 
-use crate::ExportError;
-use crate::Summary;
+use profiler_host::diagnostics::warn_once;
+
 use crate::stack_metric::{StackMetric, StackMetricError};
+use crate::{CallTree, ExportError, Summary};
 
 impl Summary {
     /// Writes profiles for Python's `pstats` and for SnakeViz: CPU times to `path`, and GPU times, if there are any, beside
     /// it, to `run.cuda.prof` for `run.prof`. See [`CallTree::dump_stats`](crate::CallTree::dump_stats).
     ///
-    /// Functions have callers only if callers are counted (`Builder::callers`).
+    /// Functions have callers only if callers are counted (`Builder::callers`); otherwise a warning says so, once.
     ///
     /// # Errors
     ///
@@ -27,13 +28,13 @@ impl Summary {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn dump_stats(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
-        self.call_tree().dump_stats(path)
+        self.tree_for(path.as_ref()).dump_stats(path)
     }
 
     /// Writes a profile for pprof, Pyroscope and Parca; compressed if the name ends with `.gz`, as they expect. See
     /// [`CallTree::export_pprof`](crate::CallTree::export_pprof).
     ///
-    /// Functions have callers only if callers are counted (`Builder::callers`).
+    /// Functions have callers only if callers are counted (`Builder::callers`); otherwise a warning says so, once.
     ///
     /// # Errors
     ///
@@ -50,13 +51,13 @@ impl Summary {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn export_pprof(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
-        self.call_tree().export_pprof(path)
+        self.tree_for(path.as_ref()).export_pprof(path)
     }
 
     /// Writes profiles for speedscope (<https://www.speedscope.app>). See
     /// [`CallTree::export_speedscope`](crate::CallTree::export_speedscope).
     ///
-    /// Functions have callers only if callers are counted (`Builder::callers`).
+    /// Functions have callers only if callers are counted (`Builder::callers`); otherwise a warning says so, once.
     ///
     /// # Errors
     ///
@@ -73,13 +74,13 @@ impl Summary {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn export_speedscope(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
-        self.call_tree().export_speedscope(path)
+        self.tree_for(path.as_ref()).export_speedscope(path)
     }
 
     /// Writes collapsed stacks, from which other tools draw flame graphs, weighted by a value such as
     /// `self_cpu_time_total`. See [`CallTree::export_stacks`](crate::CallTree::export_stacks).
     ///
-    /// Functions have callers only if callers are counted (`Builder::callers`).
+    /// Functions have callers only if callers are counted (`Builder::callers`); otherwise a warning says so, once.
     ///
     /// # Errors
     ///
@@ -104,6 +105,22 @@ impl Summary {
         path: impl AsRef<Path>,
         metric: impl TryInto<StackMetric, Error: Into<StackMetricError>>,
     ) -> Result<(), ExportError> {
-        self.call_tree().export_stacks(path, metric)
+        self.tree_for(path.as_ref()).export_stacks(path, metric)
+    }
+
+    /// Returns the tree for a file. If it does not show what called what, and nobody chose so, a warning says what to do.
+    fn tree_for(&self, path: &Path) -> CallTree {
+        let tree = self.call_tree();
+        let settings = &self.environment.settings;
+        let is_chosen = settings.iter().any(|(name, _)| name == "PROFILER_CALLERS");
+        if tree.is_flat && !tree.nodes.is_empty() && !is_chosen {
+            let file = path.file_name().unwrap_or_default();
+            warn_once(&format!(
+                "{}: each function stands alone, since callers were not counted: run the program with PROFILER_CALLERS=1 or \
+                 `Builder::callers(true)`",
+                file.display()
+            ));
+        }
+        tree
     }
 }

@@ -29,7 +29,8 @@ impl CallTree {
     /// that name is left alone.
     ///
     /// Times are in seconds. Threads and streams are not distinguished. A function `<program>` calls everything that has
-    /// no caller. In the profile of GPU times, a function that was not measured on the GPU itself has the sum of what it
+    /// no caller. If callers were not counted, that is each function, with its self time, so that the sum is the time that was
+    /// measured. In the profile of GPU times, a function that was not measured on the GPU itself has the sum of what it
     /// called.
     ///
     /// # Errors
@@ -110,6 +111,15 @@ pub(super) fn profile(tree: &CallTree, clock: Clock) -> Vec<u8> {
         let (Some(times), Some(callee)) = (times(edge.cpu, edge.cuda), known.get(&*edge.callee))
         else {
             continue;
+        };
+        // Without callers, totals contain each other.
+        let times = EdgeTimes {
+            total_ns: if tree.is_flat {
+                times.self_ns
+            } else {
+                times.total_ns
+            },
+            ..times
         };
         if edge.caller.is_none() {
             root_ns += times.total_ns;

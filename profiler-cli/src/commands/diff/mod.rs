@@ -9,6 +9,7 @@ use std::slice;
 
 use clap::{Args, ValueEnum};
 
+use super::destination::same_file;
 use super::folder::{self, Wanted};
 use super::read;
 use crate::budget::Budget;
@@ -17,6 +18,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::input::{Input, Limits};
 use crate::output::Stdout;
+use crate::run_of;
 
 /// Compares runs of two versions of a program, function by function.
 ///
@@ -90,8 +92,11 @@ impl Diff {
             Some((base, new)) => (slice::from_ref(base), new),
             None => (&self.base[..], &self.new[..]),
         };
-        let base = read_all(&folder::all(base, Wanted::Any, None)?, self.limits)?;
-        let new = read_all(&folder::all(new, Wanted::Any, None)?, self.limits)?;
+        let base_files = folder::all(base, Wanted::Any, None)?;
+        let new_files = folder::all(new, Wanted::Any, None)?;
+        let base = read_all(&base_files, self.limits)?;
+        let new = read_all(&new_files, self.limits)?;
+        refuse_one_run_twice([(&base_files, &base), (&new_files, &new)])?;
         let options = Options {
             elapsed: self.elapsed,
             p95: self.p95,
@@ -132,6 +137,33 @@ impl Diff {
             Exit::Done
         })
     }
+}
+
+/// Refuses a run that stands on both sides, or twice on one: as a summary and as a trace, for instance.
+fn refuse_one_run_twice(sides: [(&[PathBuf], &[Input]); 2]) -> Result<(), Error> {
+    let mut all = Vec::new();
+    for (side, (files, inputs)) in (0..).zip(sides) {
+        for (file, input) in files.iter().zip(inputs) {
+            let is_same = |known: &(i32, &PathBuf, &Input)| {
+                same_file(known.1, file) || run_of::is_same(known.2, input)
+            };
+            if let Some((known_side, known, _)) = all.iter().copied().find(is_same) {
+                let what = if same_file(known, file) {
+                    "is given twice".to_owned()
+                } else {
+                    format!("is of the same run as {}", known.display())
+                };
+                let why = if known_side == side {
+                    "and would count as two runs: give one file of each run"
+                } else {
+                    "on the other side: a comparison needs runs of two versions"
+                };
+                return Err(Error::Usage(format!("{}: {what}, {why}", file.display())));
+            }
+            all.push((side, file, input));
+        }
+    }
+    Ok(())
 }
 
 /// Compares the runs in two folders as the command does without options, and returns the lines to print.

@@ -199,6 +199,15 @@ impl Joined {
             counter
         });
         self.timeline.counters.extend(counters);
+        let processor = line.processor.iter().map(|of_thread| {
+            let mut of_thread = of_thread.clone();
+            of_thread.track += track;
+            for sample in &mut of_thread.samples {
+                sample.at_ns += shift;
+            }
+            of_thread
+        });
+        self.timeline.processor.extend(processor);
         let missing = line.missing.iter();
         let missing = missing.map(|(reason, count)| (format!("{reason} (rank {rank})"), *count));
         self.timeline.missing.extend(missing);

@@ -41,7 +41,10 @@ pub(super) enum Place {
 pub(super) const KEYS: [(&str, &str); 11] = [
     ("s  S", "sorts by the next, the previous column"),
     ("l  i", "sorts by what limits, by the idle time caused"),
-    ("c g r C G n a", "CPU %, GPU %, rate, CPU, GPU, calls, name"),
+    (
+        "c g r C G n a",
+        "CPU %, GPU %, calls/s, Self CPU, Self GPU, calls, name",
+    ),
     ("/", "filters the names; Enter keeps, Esc clears it"),
     ("p  Space", "pauses, continues"),
     (

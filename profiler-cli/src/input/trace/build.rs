@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use profiler_report::{
-    Counter, Device, DeviceProperties, Launch, Slice, SliceKind, Step, Timeline, TrackKind,
+    Counter, Device, DeviceProperties, Launch, ProcessorSample, ProcessorUse, Slice, SliceKind,
+    Step, Timeline, TrackKind,
 };
 
 use super::collect::{Collector, MemoryChange, Raw, RawKind};
@@ -222,6 +223,7 @@ impl Builder {
         timeline.step_num = self.collector.writer.step_num;
         timeline.cycle = self.collector.writer.cycle;
         self.add_counters(timeline);
+        self.add_processor(timeline);
         timeline.replays = std::mem::take(&mut self.collector.replays);
         for index in 0..timeline.replays.len() {
             let track = timeline.replays[index].track;
@@ -478,6 +480,35 @@ impl Builder {
             });
         }
     }
+
+    /// Adds for how long threads were on a processor. Each event says which part of the time up to the next one.
+    fn add_processor(&mut self, timeline: &mut Timeline) {
+        for (track, mut shares) in std::mem::take(&mut self.collector.processor) {
+            shares.sort_by_key(|(at, _)| *at);
+            let track = self.track(timeline, track, 0, SliceKind::Call);
+            let mut of_thread = ProcessorUse::default();
+            of_thread.track = track;
+            let mut sample = ProcessorSample::default();
+            for (place, (at, _)) in shares.iter().enumerate() {
+                if let Some((from, [running, ready])) =
+                    place.checked_sub(1).and_then(|before| shares.get(before))
+                {
+                    let part = |percent: f64| part_of(at.saturating_sub(*from), percent);
+                    sample.running_ns = sample.running_ns.saturating_add(part(*running));
+                    sample.ready_ns = sample.ready_ns.saturating_add(part(*ready));
+                }
+                sample.at_ns = *at;
+                of_thread.samples.push(sample);
+            }
+            timeline.processor.push(of_thread);
+        }
+    }
+}
+
+/// Returns a share of a time, in percent, in nanoseconds.
+#[allow(clippy::cast_possible_truncation, reason = "no more than the time")]
+fn part_of(ns: i64, percent: f64) -> i64 {
+    (ns as f64 * (percent / 100.0).clamp(0.0, 1.0)).round() as i64
 }
 
 /// Moves all times so that the time line begins at zero.
@@ -533,6 +564,11 @@ fn for_each_time(timeline: &mut Timeline, mut visit: impl FnMut(&mut i64, i64)) 
     for counter in &mut timeline.counters {
         for (at, _) in &mut counter.samples {
             visit(at, 0);
+        }
+    }
+    for of_thread in &mut timeline.processor {
+        for sample in &mut of_thread.samples {
+            visit(&mut sample.at_ns, 0);
         }
     }
 }

@@ -146,6 +146,8 @@ pub(super) struct Collector {
     pub(super) halves: Vec<HalfSpan>,
     pub(super) memory: Vec<MemoryChange>,
     pub(super) counters: BTreeMap<CounterKey, Vec<(i64, f64)>>,
+    /// For each track of a thread, when it was on a processor, and ready for one, in percent from then on.
+    pub(super) processor: BTreeMap<u32, Vec<(i64, [f64; 2])>>,
     pub(super) missing: BTreeMap<String, u64>,
 }
 
@@ -176,6 +178,7 @@ impl Collector {
             halves: Vec::new(),
             memory: Vec::new(),
             counters: BTreeMap::new(),
+            processor: BTreeMap::new(),
             missing: BTreeMap::new(),
         }
     }
@@ -520,10 +523,27 @@ impl Collector {
             self.miss("events have no time");
             return Ok(());
         };
+        if event.category == Category::Processor && self.writer.is_own {
+            return self.add_processor(event, at);
+        }
         for (key, value) in &event.args.values {
             let key = counter_key(&event.name, key, self.writer.is_own);
             self.sample(key, at, *value)?;
         }
+        Ok(())
+    }
+
+    fn add_processor(&mut self, event: &Event, at: i64) -> Result<(), InputError> {
+        self.keep()?;
+        let track = self.track(&event.process, &event.thread)?;
+        let value = |key: &str| {
+            let mut values = event.args.values.iter();
+            values
+                .find(|(known, _)| known == key)
+                .map_or(0.0, |(_, value)| *value)
+        };
+        let sample = (at, ["running", "ready"].map(value));
+        self.processor.entry(track).or_default().push(sample);
         Ok(())
     }
 

@@ -57,6 +57,8 @@ pub(super) enum Category {
     KernelGap,
     /// Why a device was idle, which follows from the rest of the file.
     Idle,
+    /// For how long a thread was on a processor.
+    Processor,
     /// Nothing that the program called: a summary of the profiler, or its overhead.
     Other,
 }
@@ -75,6 +77,7 @@ impl Category {
             "cuda_sync" => Self::Wait,
             "kernel_gap" => Self::KernelGap,
             "gpu_idle" => Self::Idle,
+            "on_processor" => Self::Processor,
             "Trace" | "overhead" => Self::Other,
             _ => Self::Function,
         }

@@ -25,17 +25,18 @@ struct Noted {
 /// The threads, in the order of their first launches.
 static THREADS: Lock<Vec<Noted>> = Lock::new(Vec::new());
 
-/// Notes that the thread with this number ends.
+/// The number of the calling thread once it is noted, or 0. Notes that the thread ends.
 #[cfg_attr(
     not(feature = "cuda"),
     allow(dead_code, reason = "nothing is recorded")
 )]
-struct NotedThread(u64);
+struct NotedThread(Cell<u64>);
 
 impl Drop for NotedThread {
     fn drop(&mut self) {
+        let number = self.0.get();
         let mut threads = THREADS.lock();
-        if let Some(thread) = threads.iter_mut().find(|thread| thread.number == self.0) {
+        if let Some(thread) = threads.iter_mut().find(|thread| thread.number == number) {
             thread.has_ended = true;
         }
     }
@@ -43,9 +44,7 @@ impl Drop for NotedThread {
 
 thread_local! {
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "nothing is recorded"))]
-    static IS_NOTED: Cell<bool> = const { Cell::new(false) };
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "nothing is recorded"))]
-    static NOTED: Cell<Option<NotedThread>> = const { Cell::new(None) };
+    static NOTED: NotedThread = const { NotedThread(Cell::new(0)) };
 }
 
 /// How users know a thread.
@@ -74,14 +73,15 @@ impl LaunchingThread {
     allow(dead_code, reason = "nothing is recorded")
 )]
 pub(super) fn note() {
-    if IS_NOTED.replace(true) {
+    let number = thread::number();
+    // An error says that the thread was noted, and is ending.
+    if NOTED.try_with(|noted| noted.0.replace(number)) != Ok(0) {
         return;
     }
     let thread = LaunchingThread {
         name: thread::name(),
         id: thread::system_id(),
     };
-    let number = thread::number();
     let mut threads = THREADS.lock();
     if threads.len() >= MAX_THREADS
         && let Some(ended) = threads.iter().position(|thread| thread.has_ended)
@@ -96,10 +96,6 @@ pub(super) fn note() {
         thread,
         has_ended: false,
     });
-    drop(threads);
-    let noted = NotedThread(number);
-    // Where the thread is ending, this drops it at once.
-    let _ = NOTED.try_with(move |place| place.set(Some(noted)));
 }
 
 /// Returns how users know a thread; `None` if it was not noted, or has ended before many others.

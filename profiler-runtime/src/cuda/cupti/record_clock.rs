@@ -5,9 +5,16 @@
 //! before or after that. PyTorch's counts ticks of the processor.
 //!
 //! So the clock is read, and compared with the profiler's. If it is another one, two more readings, some milliseconds
-//! apart, tell its rate. Each flush takes a further reading: times are those on the line through the first reading and the
-//! last one, so that errors of the first readings do not grow with the time. A clock that stands still, changes its rate or
+//! apart, tell its rate. From then on it is read ten times a second: times are those on the line through the first reading and
+//! the last one, so that errors of the first readings do not grow with the time. A clock that stands still, changes its rate or
 //! jumps is not used: no time is better than a wrong one.
+//!
+//! A reading is as exact as it was fast, so the fastest of several counts. It is off by half of what it took at most: a clock
+//! of a steady rate is never further from its line than its readings tell, however busy the machine is. Beyond that, it may be
+//! off by what systems slew their clocks.
+//!
+//! CUPTI's own clock, which it keeps where it takes no other one, counts nanoseconds and is some microseconds from the
+//! profiler's. It is known by its rate: as long as the readings cannot tell that from one, no length is changed.
 //!
 //! All of this happens on the recorder's thread.
 
@@ -21,16 +28,22 @@ use crate::clock::unix_ns;
 
 /// A difference to the profiler's clock that is attributed to the readings themselves, in nanoseconds.
 const TOLERANCE_NS: i128 = 1_000;
-/// The time between the readings that tell the rate.
-const PAUSE: Duration = Duration::from_millis(4);
+/// The time between the readings that tell the rate: so many times what the first one took, within bounds. Then the rate is
+/// known to a thousandth.
+const PAUSE_WIDTHS: u32 = 1_000;
+const MIN_PAUSE: Duration = Duration::from_millis(4);
+const MAX_PAUSE: Duration = Duration::from_millis(50);
 /// How many readings are taken, of which the most exact one counts.
 const TRIES: u32 = 8;
 /// A reading that takes longer tells nothing, in nanoseconds.
 const MAX_WIDTH_NS: i128 = 1_000_000;
+/// A reading that is as fast need not be taken again, in nanoseconds.
+const FAST_NS: i128 = 2_000;
 /// The rates that a clock may have, in nanoseconds for a thousand of its units: those of counters between 10 GHz and 10 MHz.
 const RATES: std::ops::RangeInclusive<i128> = 100..=100_000;
-/// A clock is steady if it is found where it was expected, but for a thousandth of the time since it was read last.
-const STEADY: i128 = 1_000;
+/// A clock is steady if it is found where it was expected, but for this part of the time since it was read last: systems slew
+/// their clocks by 500 millionths.
+const STEADY: i128 = 2_000;
 /// A record that is further from the present has another clock than the one that was read, in nanoseconds.
 const MAX_DISTANCE_NS: i128 = 24 * 3_600_000_000_000;
 
@@ -55,8 +68,8 @@ pub(super) enum ClockError {
 }
 
 /// Both clocks at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Reading {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reading {
     /// The middle of the profiler's readings before and after, in nanoseconds since the Unix epoch.
     ours: i128,
     theirs: i128,
@@ -67,8 +80,8 @@ struct Reading {
 /// The clock of CUPTI's records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum RecordClock {
-    /// The profiler's.
-    Ours,
+    /// The profiler's, by this reading.
+    Ours(Reading),
     /// Another one, whose rate is known.
     Other(Line),
     /// It has not been looked at, or its times mean nothing.
@@ -96,12 +109,17 @@ impl RecordClock {
     fn find(
         mut read: impl FnMut(Duration) -> Result<Option<Reading>, ClockError>,
     ) -> Result<Self, ClockError> {
-        let first = read(Duration::ZERO)?;
-        let Some(first) = first.filter(|reading| !reading.is_ours()) else {
-            return Ok(Self::Ours);
+        let Some(first) = read(Duration::ZERO)? else {
+            return Ok(Self::Ours(Reading::default()));
         };
-        let (Some(second), Some(third)) = (read(PAUSE)?, read(PAUSE)?) else {
-            return Ok(Self::Ours);
+        if first.is_ours() {
+            return Ok(Self::Ours(first));
+        }
+        let width = u64::try_from(first.width).unwrap_or_default();
+        let pause = Duration::from_nanos(width).saturating_mul(PAUSE_WIDTHS);
+        let pause = pause.clamp(MIN_PAUSE, MAX_PAUSE);
+        let (Some(second), Some(third)) = (read(pause)?, read(pause)?) else {
+            return Ok(Self::Ours(Reading::default()));
         };
         let line = Line::through(first, second)?;
         line.extended_to(third).map(Self::Other)
@@ -126,7 +144,7 @@ impl RecordClock {
     /// Returns the clock with one more reading.
     fn after(self, reading: Reading) -> Result<Self, ClockError> {
         match self {
-            Self::Ours if !reading.is_ours() => {
+            Self::Ours(first) if !reading.is_ours() && first.is_apart_from(&reading) => {
                 Err(ClockError::NotSteady(reading.theirs - reading.ours))
             }
             Self::Other(line) => line.extended_to(reading).map(Self::Other),
@@ -158,7 +176,7 @@ impl RecordClock {
     pub(super) fn other_rate(&self) -> Option<f64> {
         match self {
             Self::Other(line) => Some(line.rate()),
-            Self::Ours | Self::Unknown => None,
+            Self::Ours(_) | Self::Unknown => None,
         }
     }
 }
@@ -189,7 +207,7 @@ impl Reading {
             if reading.width >= 0 && best.is_none_or(|best| reading.width < best.width) {
                 best = Some(reading);
             }
-            if reading.is_ours() && reading.width <= MAX_WIDTH_NS {
+            if reading.is_ours() && (0..=FAST_NS).contains(&reading.width) {
                 break;
             }
         }
@@ -202,6 +220,12 @@ impl Reading {
     fn is_ours(&self) -> bool {
         let distance = (self.theirs - self.ours).abs();
         distance <= self.width / 2 + TOLERANCE_NS
+    }
+
+    /// Returns `true` if the readings tell that one clock has gained on the other between them.
+    fn is_apart_from(&self, other: &Self) -> bool {
+        let gained = (other.theirs - self.theirs) - (other.ours - self.ours);
+        gained.abs() > self.width.midpoint(other.width) + TOLERANCE_NS
     }
 }
 
@@ -221,19 +245,32 @@ impl Line {
     /// Moves the end of the line to a later reading, which must be close to it.
     fn extended_to(self, reading: Reading) -> Result<Self, ClockError> {
         let Self { first, last } = self;
-        let off = self.ours_at(reading.theirs) - reading.ours;
-        // The rate is as uncertain as its two readings.
-        let known = (last.ours - first.ours).max(1);
+        let off = self.on_line(reading.theirs) - reading.ours;
         let since = (reading.ours - last.ours).max(0);
-        let widths = first.width + last.width + reading.width;
-        let uncertain = widths * (1 + since / known) + TOLERANCE_NS;
-        if off.abs() > uncertain + since / STEADY {
+        // Each reading is off by half of its width at most, and the line beyond the last one by what the rate is.
+        let (known, beyond) = (last.theirs - first.theirs, reading.theirs - last.theirs);
+        let of_rate = (first.width + last.width) * beyond.max(0) / known.max(1);
+        let of_readings = (last.width + reading.width + of_rate) / 2;
+        if off.abs() > of_readings + TOLERANCE_NS + since / STEADY {
             return Err(ClockError::NotSteady(off));
         }
         Self::through(first, reading)
     }
 
     fn ours_at(&self, theirs: i128) -> i128 {
+        if self.counts_nanoseconds() {
+            return self.first.ours + theirs - self.first.theirs;
+        }
+        self.on_line(theirs)
+    }
+
+    /// Returns `true` if the readings cannot tell the clock's rate from one nanosecond a unit. Lengths of records are then
+    /// exact, while the rate of the line is only known to a thousandth at first.
+    fn counts_nanoseconds(&self) -> bool {
+        !self.first.is_apart_from(&self.last)
+    }
+
+    fn on_line(&self, theirs: i128) -> i128 {
         let Self { first, last } = self;
         let (ours, other) = (last.ours - first.ours, last.theirs - first.theirs);
         // Not zero: see `through`.
@@ -241,129 +278,12 @@ impl Line {
     }
 
     fn rate(&self) -> f64 {
+        if self.counts_nanoseconds() {
+            return 1.0;
+        }
         (self.last.ours - self.first.ours) as f64 / (self.last.theirs - self.first.theirs) as f64
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use super::*;
-
-    const EPOCH: u64 = 1_700_000_000_000_000_000;
-
-    /// Finds a clock that shows `theirs` after so many nanoseconds of the profiler's. Each look at that one takes 50 ns.
-    fn found(theirs: impl Fn(u64) -> u64) -> Result<RecordClock, ClockError> {
-        let now = Cell::new(EPOCH);
-        let ours = || {
-            now.set(now.get() + 50);
-            now.get()
-        };
-        RecordClock::find(|pause| {
-            now.set(now.get() + u64::try_from(pause.as_nanos()).expect("it is short"));
-            Reading::take(&ours, &|| Some(theirs(now.get() + 25 - EPOCH)))
-        })
-    }
-
-    #[test]
-    fn a_clock_between_two_readings_is_the_profilers() {
-        let clock = found(|since| EPOCH + since).expect("it is steady");
-        assert_eq!(clock, RecordClock::Ours);
-        assert_eq!(clock.unix_ns(EPOCH + 7), Some(EPOCH + 7));
-        let early = found(|since| EPOCH + since - since.min(900));
-        assert_eq!(early, Ok(RecordClock::Ours), "by less than the tolerance");
-    }
-
-    #[test]
-    fn another_clock_is_related_by_its_offset_and_its_rate() {
-        for (per_us, offset) in [(2_400, 77_000_000), (1_000, 5_000), (25, 1_u64 << 60)] {
-            let clock = found(|since| offset + since * per_us / 1_000).expect("it is steady");
-            let rate = clock.other_rate().expect("it is another one");
-            let expected = 1_000.0 / per_us as f64;
-            assert!((rate / expected - 1.0).abs() < 1e-4, "{rate}");
-            for since in [0, 1_000_000, 20_000_000] {
-                let at = clock.unix_ns(offset + since * per_us / 1_000);
-                let off = at.expect("a time").abs_diff(EPOCH + since);
-                assert!(off <= 1_000, "{per_us}: {off} ns");
-            }
-            assert_eq!(clock.unix_ns(0), Some(0), "no time");
-        }
-    }
-
-    #[test]
-    fn clocks_that_mean_nothing_are_refused() {
-        assert_eq!(found(|_| 5), Err(ClockError::StandsStill));
-        assert_eq!(
-            found(|since| u64::MAX - since),
-            Err(ClockError::StandsStill)
-        );
-        let fast = found(|since| since * 1_000);
-        assert!(matches!(fast, Err(ClockError::Rate(_))), "{fast:?}");
-        let slow = found(|since| since / 1_000);
-        assert!(matches!(slow, Err(ClockError::Rate(_))), "{slow:?}");
-        let jumping = found(|since| since + if since > 6_000_000 { 500_000 } else { 0 });
-        assert!(
-            matches!(jumping, Err(ClockError::NotSteady(_))),
-            "{jumping:?}"
-        );
-        let unread = Reading::take(&|| EPOCH, &|| None);
-        assert_eq!(unread, Ok(None), "an old library does not tell");
-    }
-
-    #[test]
-    fn a_reading_that_took_long_is_taken_again() {
-        // The thread is interrupted in the first two.
-        let looks = Cell::new(0);
-        let ours = || {
-            looks.set(looks.get() + 1);
-            EPOCH
-                + if looks.get() < 5 {
-                    looks.get() * 3_000_000
-                } else {
-                    20_000_000 + looks.get()
-                }
-        };
-        let reading = Reading::take(&ours, &|| Some(ours())).expect("one was short");
-        assert!(
-            reading.is_some_and(|reading| reading.width < 10),
-            "{reading:?}"
-        );
-        let slow = || {
-            looks.set(looks.get() + 1);
-            EPOCH + looks.get() * 3_000_000
-        };
-        let reading = Reading::take(&slow, &|| Some(EPOCH));
-        assert_eq!(reading, Err(ClockError::NotRead));
-    }
-
-    #[test]
-    fn a_clock_is_read_again_and_stays_or_is_given_up() {
-        let reading = |since: i128, theirs: i128| Reading {
-            ours: i128::from(EPOCH) + since,
-            theirs,
-            width: 100,
-        };
-        let clock = found(|since| 1_000 + 2 * since).expect("it is steady");
-        let later = clock.after(reading(100_000_000, 1_000 + 200_004_000));
-        let later = later.expect("by some microseconds");
-        assert_eq!(
-            later.unix_ns(1_000 + 200_004_000),
-            Some(EPOCH + 100_000_000),
-            "the new reading is on the line"
-        );
-        let jumped = clock.after(reading(100_000_000, 1_000 + 201_000_000));
-        assert!(matches!(jumped, Err(ClockError::NotSteady(_))));
-        let replaced = RecordClock::Ours.after(reading(100, 2_000));
-        assert!(matches!(replaced, Err(ClockError::NotSteady(_))));
-        assert_eq!(RecordClock::Unknown.unix_ns(5), None);
-    }
-
-    #[test]
-    fn records_of_another_time_are_told() {
-        let clock = RecordClock::Ours;
-        assert_eq!(clock.check_record(clock_ns()), Ok(()));
-        assert_eq!(clock.check_record(0), Ok(()), "it has no time");
-        assert!(clock.check_record(77_000_000).is_err());
-    }
-}
+mod tests;

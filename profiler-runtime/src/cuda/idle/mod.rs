@@ -8,6 +8,7 @@
 //! ```
 //!
 //! - [`scan`]: the innermost name of each thread, read from its cells.
+//! - [`innermost`]: which cell of a thread says it.
 //! - [`states`]: what a device did, by its pairs.
 //! - [`account`]: joins both, some seconds later.
 //! - [`charges`]: the idle time of each function, from counts of samples and its exact self time.
@@ -19,6 +20,7 @@
 
 mod account;
 mod charges;
+mod innermost;
 mod scan;
 mod states;
 

@@ -4,6 +4,8 @@
 mod cudarc_0_19;
 pub(crate) mod default;
 mod leaked_list;
+#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
+pub(crate) mod libtorch;
 
 use std::ffi::c_void;
 use std::fmt;

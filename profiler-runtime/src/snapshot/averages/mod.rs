@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use profiler_report::internal::{Measured, gather, share_energy};
 use profiler_report::{GroupBy, KeyAverages, SampledGpu};
 
-use super::timeline::for_tables;
+use super::timeline::{for_tables, why_empty};
 use crate::clock::clock;
 use crate::name;
 use crate::own_cost;
@@ -62,7 +62,9 @@ fn measured(trace: &Trace) -> Measured {
     Measured {
         shortest_ns: line.ns(clock().too_short().cast_signed()),
         gpu_cost_ns: 2.0 * own_cost::least_sample(),
-        when_empty: "no scope began and ended in the window: measure what runs in it, and see that measuring is on",
+        when_empty: why_empty(trace).is_none().then_some(
+            "no scope began and ended in the window: measure what runs in it, and see that measuring is on",
+        ),
         has_handles: true,
         kernel_notes: why.into_iter().chain(lost).chain(notes).collect(),
     }

@@ -5,6 +5,12 @@ use profiler_report::KernelGap;
 use crate::cuda::CudaLoss;
 use crate::session::{CUT_SHORT, GapReason, Trace};
 
+/// Returns why the window has no scopes, if the reason is that measuring was off.
+pub(in crate::snapshot) fn why_empty(trace: &Trace) -> Option<String> {
+    let reason = trace.meta.why_off?;
+    Some(format!("no scope began and ended in the window: {reason}"))
+}
+
 /// Returns what the window lacks, of which these are the times without kernels, as [`Timeline::missing`](crate::report::Timeline::missing) holds it.
 pub(super) fn missing(trace: &Trace, gaps: &[KernelGap]) -> Vec<(String, u64)> {
     let truncation = trace.truncation();
@@ -32,6 +38,7 @@ pub(super) fn missing(trace: &Trace, gaps: &[KernelGap]) -> Vec<(String, u64)> {
     if truncation.cut_short {
         missing.push((CUT_SHORT.to_owned(), 0));
     }
+    missing.extend(why_empty(trace).map(|why| (why, 0)));
     if let Some(reason) = trace.no_cuda_reason() {
         missing.push((format!("no GPU times: {reason}"), 0));
     }

@@ -18,10 +18,11 @@ use profiler_host::process::program;
 use profiler_host::rank::Rank;
 use profiler_report::internal::{NestedTrack, OverlapTracks};
 use profiler_report::{
-    Counter, Device, GroupBy, KernelGap, Slice, SliceEnding, SliceKind, SliceName, Step, Timeline,
-    Track, TrackKind,
+    Counter, Device, GroupBy, KernelGap, ProcessorSample, ProcessorUse, Slice, SliceEnding,
+    SliceKind, SliceName, Step, Timeline, Track, TrackKind,
 };
 
+pub(super) use self::missing::why_empty;
 use self::order::in_order;
 use self::own_memory::{Used, own_memory};
 use super::window::counters::{InFlight, memory_samples};
@@ -65,6 +66,7 @@ impl Trace {
         builder.add_waits();
         builder.add_memory();
         builder.add_gpu_samples();
+        builder.add_processor();
         builder.finish()
     }
 }
@@ -365,6 +367,28 @@ impl<'t> Builder<'t> {
         let end = times.of_ticks(self.trace.meta.closed);
         let counters = gpu_counters(self.trace, end, |at| times.of_unix(at));
         self.timeline.counters.extend(counters);
+    }
+
+    /// Adds for how long threads were on a processor.
+    fn add_processor(&mut self) {
+        let times = self.times;
+        let whole = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
+        for (track, samples) in (0..).zip(&self.trace.processor) {
+            let Some(first) = samples.first().map(|first| first.times) else {
+                continue;
+            };
+            let samples = samples.iter().map(|sample| ProcessorSample {
+                at_ns: times.of_ticks(sample.at),
+                running_ns: whole(sample.times.running_ns.saturating_sub(first.running_ns)),
+                ready_ns: whole(sample.times.ready_ns.saturating_sub(first.ready_ns)),
+                non_exhaustive: (),
+            });
+            self.timeline.processor.push(ProcessorUse {
+                track,
+                samples: samples.collect(),
+                non_exhaustive: (),
+            });
+        }
     }
 
     /// Adds a counter, unless it has no values.

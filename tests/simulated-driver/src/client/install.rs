@@ -16,6 +16,7 @@ pub struct Installation {
     version: i32,
     cupti_release: String,
     hidden: Vec<String>,
+    has_libtorch: bool,
 }
 
 impl Installation {
@@ -27,6 +28,7 @@ impl Installation {
             version: crate::driver::NEWEST,
             cupti_release: crate::driver::CUPTI_RELEASE.to_owned(),
             hidden: Vec::new(),
+            has_libtorch: false,
         }
     }
 
@@ -52,6 +54,13 @@ impl Installation {
         self
     }
 
+    /// Adds a libtorch, which keeps a stream for each thread.
+    #[must_use]
+    pub fn libtorch(mut self) -> Self {
+        self.has_libtorch = true;
+        self
+    }
+
     /// Installs a copy of the library, which shares no state with other copies, and links to it
     /// under the names of a CUDA driver.
     ///
@@ -74,7 +83,12 @@ impl Installation {
             })?;
         }
         let path = self.folder.join(FILE);
-        std::fs::write(&path, library).map_err(|error| failed(&path, error))?;
+        std::fs::write(&path, &library).map_err(|error| failed(&path, error))?;
+        if self.has_libtorch {
+            // No link: the loader would take it for the driver.
+            let path = self.folder.join("libtorch_cuda.so");
+            std::fs::write(&path, &library).map_err(|error| failed(&path, error))?;
+        }
         for name in NAMES {
             let link = self.folder.join(name);
             if !link.exists() {

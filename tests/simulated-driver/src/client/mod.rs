@@ -6,6 +6,7 @@ mod install;
 
 use std::ffi::{CString, c_char, c_int};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use libloading::Library;
 
@@ -16,6 +17,9 @@ use crate::report::Report;
 
 /// The name of the library file.
 const FILE: &str = "libprofiler_simulated_driver.so";
+
+/// The libraries that were loaded: what looks for leaks finds them here.
+static LOADED: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
 
 /// A simulated driver in this process.
 ///
@@ -64,6 +68,10 @@ impl Simulator {
         // SAFETY: loading this library runs no initialization code, and it is never unloaded.
         let loaded = unsafe { Library::new(library) }.map_err(failed)?;
         let library: &'static Library = Box::leak(Box::new(loaded));
+        LOADED
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(library);
         macro_rules! function {
             ($name:literal) => {
                 // SAFETY: the library exports the function under this name with the type of the

@@ -193,7 +193,7 @@ impl DriverState {
         Ok(())
     }
 
-    pub(crate) fn capture_task(&mut self, capture: u64, key: usize, task: Task) -> CudaResult {
+    pub(crate) fn capture_task(&mut self, capture: u64, key: usize, task: Box<Task>) -> CudaResult {
         self.capture_node(
             capture,
             key,

@@ -11,7 +11,7 @@ use super::task::{Join, Location, Point, Task};
 /// One operation of a graph.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    pub(crate) task: Task,
+    pub(crate) task: Box<Task>,
     /// The nodes that it depends on.
     pub(crate) after: Vec<usize>,
     /// An event, recorded outside of the graph, that it waits for.

@@ -282,17 +282,11 @@ impl DriverState {
             Ok(to) if to > 0 => Effect::Stamp { to },
             _ => Effect::None,
         };
-        let task = Task::new(ActivityKind::Kernel, TaskDuration::Ns(ns));
-        self.enqueue(
-            key,
-            Task {
-                name: Some(name),
-                effect,
-                detail: Detail::Kernel(shape),
-                ..task
-            },
-        )
-        .map(drop)
+        let mut task = Task::new(ActivityKind::Kernel, TaskDuration::Ns(ns));
+        task.name = Some(name);
+        task.effect = effect;
+        task.detail = Detail::Kernel(shape);
+        self.enqueue(key, task).map(drop)
     }
 }
 

@@ -206,10 +206,8 @@ impl DriverState {
         } else {
             Effect::Free { address }
         };
-        let task = Task {
-            effect,
-            ..Task::new(ActivityKind::Memory, TaskDuration::Ns(0))
-        };
+        let mut task = Task::new(ActivityKind::Memory, TaskDuration::Ns(0));
+        task.effect = effect;
         self.enqueue(key, task).map(drop)
     }
 
@@ -279,17 +277,14 @@ impl DriverState {
             self.memory.holds(to, bytes),
             matches!(&from, Source::Address(from) if self.memory.holds(*from, bytes)),
         ];
-        let effect = Effect::Copy {
+        let mut task = Task::new(ActivityKind::Copy, duration);
+        task.effect = Effect::Copy {
             to,
             from,
             bytes,
             known,
         };
-        let task = Task {
-            effect,
-            detail,
-            ..Task::new(ActivityKind::Copy, duration)
-        };
+        task.detail = detail;
         Ok(match self.enqueue(key, task)? {
             Queued::Runs(point) if waits => Some(Join::from(point)),
             _ => None,
@@ -311,25 +306,19 @@ impl DriverState {
         self.check_device(to, width * count)?;
         let key = self.stream_key(stream)?;
         let duration = TaskDuration::Ns(self.settings.copy_time(width * count));
-        let detail = Detail::Fill {
+        let mut task = Task::new(ActivityKind::Fill, duration);
+        task.detail = Detail::Fill {
             value: pattern,
             bytes: width * count,
             memory: self.memory.kind(to),
             is_async: self.call.contains("Async"),
         };
-        let effect = Effect::Fill {
+        task.effect = Effect::Fill {
             to,
             pattern,
             width,
             count,
         };
-        self.enqueue(
-            key,
-            Task {
-                effect,
-                detail,
-                ..Task::new(ActivityKind::Fill, duration)
-            },
-        )
+        self.enqueue(key, task)
     }
 }

@@ -99,15 +99,17 @@ pub(crate) fn check_implicit_waiting(name: &str) {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        if !caller(&stack).is_some_and(|caller| caller.starts_with(&forbidden)) {
+        let paths = caller(&stack);
+        if !paths.iter().any(|path| path.starts_with(&forbidden)) {
             return;
         }
     }
     refuse(name, &stack);
 }
 
-/// Returns the innermost function outside of the driver and the standard library.
-fn caller(stack: &str) -> Option<&str> {
+/// Returns the paths of the innermost function outside of the driver and the standard library: its own, or those of the type
+/// and the trait that it belongs to.
+fn caller(stack: &str) -> Vec<&str> {
     const INSIDE: [&str; 5] = [
         "profiler_simulated_driver::",
         "std::",
@@ -115,15 +117,36 @@ fn caller(stack: &str) -> Option<&str> {
         "alloc::",
         "cu",
     ];
-    let frames = stack.lines().filter_map(|line| {
+    let mut frames = stack.lines().filter_map(|line| {
         let (number, name) = line.trim_start().split_once(": ")?;
         number.parse::<u32>().ok()?;
-        // Remove what precedes the path of the type in `<path::Type as Trait>::method`.
-        Some(name.trim_start_matches(['<', '&']))
+        Some(paths(name))
     });
-    frames
-        .map(|name| name.strip_prefix("mut ").unwrap_or(name))
-        .find(|name| !INSIDE.iter().any(|inside| is_inside(name, inside)))
+    let is_outside = |path: &str| !INSIDE.iter().any(|inside| is_inside(path, inside));
+    let outside = frames.find(|paths| paths.iter().any(|path| is_outside(path)));
+    outside.unwrap_or_default()
+}
+
+/// Returns the paths of a function: of `<a::Type as b::Trait>::method`, which may be in either crate, those of both.
+fn paths(name: &str) -> Vec<&str> {
+    fn bare(path: &str) -> &str {
+        let path = path.trim_start_matches(['<', '&']);
+        path.strip_prefix("mut ").unwrap_or(path)
+    }
+    let mut depth = 0;
+    let mut ends = name.match_indices(['<', '>', ' ']).filter(|(at, found)| {
+        match *found {
+            "<" => depth += 1,
+            // Not that of `fn() -> usize`.
+            ">" if !name[..*at].ends_with('-') => depth -= 1,
+            _ => {}
+        }
+        depth == 0 || depth == 1 && name[*at..].starts_with(" as ")
+    });
+    match ends.next() {
+        Some((at, " ")) if name.starts_with('<') => vec![bare(&name[..at]), bare(&name[at + 4..])],
+        _ => vec![bare(name)],
+    }
 }
 
 fn is_inside(name: &str, inside: &str) -> bool {
@@ -166,12 +189,30 @@ mod tests {
     fn the_caller_is_the_first_frame_outside_the_driver() {
         assert_eq!(
             caller(STACK),
-            Some("some_crate::Reader as core::ops::Drop>::drop")
+            ["some_crate::Reader", "core::ops::Drop>::drop"]
+        );
+        assert_eq!(caller("   0: cuCtxSynchronize\n   1: custom\n"), ["custom"]);
+        assert!(caller("disabled backtrace").is_empty());
+    }
+
+    #[test]
+    fn a_method_belongs_to_the_crates_of_its_type_and_of_its_trait() {
+        let of_trait = "  4: <&mut other_crate::Driver as some_crate::Api>::wait";
+        assert_eq!(
+            caller(of_trait),
+            ["other_crate::Driver", "some_crate::Api>::wait"]
+        );
+        let of_std = "  4: <core::option::Option<<a::B as c::D>::E> as some_crate::Api>::wait";
+        assert_eq!(caller(of_std)[1], "some_crate::Api>::wait");
+        let of_pointer = "  4: <fn() -> a::B as core::ops::FnOnce<()>>::call_once";
+        assert_eq!(caller(of_pointer)[1], "core::ops::FnOnce<()>>::call_once");
+        assert_eq!(
+            caller("  5: <a::B<c::D>>::f::<e as f>"),
+            ["a::B<c::D>>::f::<e as f>"]
         );
         assert_eq!(
-            caller("   0: cuCtxSynchronize\n   1: custom\n"),
-            Some("custom")
+            caller("  5: a::<impl b::C for d::E>::f"),
+            ["a::<impl b::C for d::E>::f"]
         );
-        assert_eq!(caller("disabled backtrace"), None);
     }
 }

@@ -210,7 +210,7 @@ impl DriverState {
     }
 
     /// Queues `task` in a stream after its previous work, or captures it.
-    pub(crate) fn enqueue(&mut self, key: usize, task: Task) -> CudaResult<Queued> {
+    pub(crate) fn enqueue(&mut self, key: usize, task: Box<Task>) -> CudaResult<Queued> {
         let stream = self.stream(key)?;
         let (context, capture) = (stream.context, stream.capture);
         self.usable(context)?;

@@ -127,7 +127,7 @@ pub(crate) enum Detail {
     },
 }
 
-/// An operation of a stream or a graph.
+/// An operation of a stream or a graph. It is passed in a box: threads with the smallest stack call the driver too.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
     /// `None` for an operation that is not logged.
@@ -141,34 +141,33 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    pub(crate) fn new(kind: ActivityKind, duration: TaskDuration) -> Self {
-        Self {
-            kind: Some(kind),
+    pub(crate) fn new(kind: ActivityKind, duration: TaskDuration) -> Box<Self> {
+        Self::plain(Some(kind), duration, None)
+    }
+
+    /// Returns an operation that only joins several points.
+    pub(crate) fn marker() -> Box<Self> {
+        Self::plain(None, TaskDuration::Ns(0), None)
+    }
+
+    pub(crate) fn record(event: usize) -> Box<Self> {
+        let kind = ActivityKind::EventRecord;
+        Self::plain(Some(kind), TaskDuration::Ns(0), Some(event))
+    }
+
+    fn plain(
+        kind: Option<ActivityKind>,
+        duration: TaskDuration,
+        event: Option<usize>,
+    ) -> Box<Self> {
+        Box::new(Self {
+            kind,
             name: None,
             duration,
             effect: Effect::None,
             detail: Detail::None,
-            event: None,
-        }
-    }
-
-    /// Returns an operation that only joins several points.
-    pub(crate) fn marker() -> Self {
-        Self {
-            kind: None,
-            name: None,
-            duration: TaskDuration::Ns(0),
-            effect: Effect::None,
-            detail: Detail::None,
-            event: None,
-        }
-    }
-
-    pub(crate) fn record(event: usize) -> Self {
-        Self {
-            event: Some(event),
-            ..Self::new(ActivityKind::EventRecord, TaskDuration::Ns(0))
-        }
+            event,
+        })
     }
 }
 

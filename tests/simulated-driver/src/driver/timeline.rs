@@ -25,7 +25,7 @@ struct Pending {
 #[derive(Debug)]
 struct Work {
     order: u64,
-    task: Task,
+    task: Box<Task>,
     place: Location,
     thread: u64,
     enqueued: u64,
@@ -113,7 +113,7 @@ impl Timeline {
 
 impl DriverState {
     /// Queues `task` after `after`, and returns its end.
-    pub(crate) fn submit(&mut self, after: &Join, task: Task, place: Location) -> Point {
+    pub(crate) fn submit(&mut self, after: &Join, task: Box<Task>, place: Location) -> Point {
         let enqueued = self.clock.now();
         let latency = if task.event.is_some() {
             0

@@ -8,10 +8,12 @@
  */
 
 /**
- * The calls of one function. `cpu` and `cuda` are null without such times.
+ * The calls of one function. `cpu` and `cuda` are null without such times. `gpu` is how long the GPUs were busy with their work,
+ * and how long they waited for it.
  * @typedef {{name: string, location: string, calls: number, primitive_calls: number, futures: number,
  *   panicked: number, dropped_futures: number, open: number, out_of_order: number, without_cuda: number,
  *   too_short: boolean, streams: string[], cpu: Times|null, cuda: Times|null, launch_bound: number|null, verdict: string|null,
+ *   gpu: [number, number]|undefined,
  *   cpu_histogram: number[]|null, cuda_histogram: number[]|null,
  *   history: Array<[number, number, number, number, number]>, index: number}} Row
  */

@@ -47,7 +47,7 @@ const counted = (number, noun) => `${grouped(number)} ${noun}${number === 1 ? ''
 const percent = (percent) => percent.toFixed(2);
 
 /** Formats a fraction as a percentage. @param {number} fraction */
-const share = (fraction) => `${(100 * fraction).toFixed(fraction > 0 && fraction < 0.0995 ? 1 : 0)} %`;
+const share = (fraction) => (fraction > 0 && fraction < 0.0005 ? 'under 0.1 %' : `${(100 * fraction).toFixed(fraction > 0 && fraction < 0.0995 ? 1 : 0)} %`);
 
 /** Characters that `printable` in Rust replaces: they would hide or reorder text. */
 const HARMFUL = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;

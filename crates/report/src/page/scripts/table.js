@@ -2,35 +2,39 @@
 
 /** The columns of one clock; `share` draws a bar behind the number. Where there is no room, high ranks are left out first. */
 const TIME_COLUMNS = [
-  { key: 'self_ns', title: 'Self', format: time, rank: 2 },
-  { key: 'self_percent', title: 'Self %', format: percent, share: true, rank: 3 },
-  { key: 'total_ns', title: 'Total', format: time, rank: 5 },
-  { key: 'mean_ns', title: 'Mean', format: time, rank: 6 },
-  { key: 'p50_ns', title: 'p50', format: time, rank: 9 },
-  { key: 'p95_ns', title: 'p95', format: time, rank: 7 },
-  { key: 'p99_ns', title: 'p99', format: time, rank: 8 },
+  { key: 'self_ns', title: 'Self', format: time, rank: 3 },
+  { key: 'self_percent', title: 'Self %', format: percent, share: true, rank: 4 },
+  { key: 'total_ns', title: 'Total', format: time, rank: 7 },
+  { key: 'mean_ns', title: 'Mean', format: time, rank: 8 },
+  { key: 'p50_ns', title: 'p50', format: time, rank: 11 },
+  { key: 'p95_ns', title: 'p95', format: time, rank: 9 },
+  { key: 'p99_ns', title: 'p99', format: time, rank: 10 },
 ];
 /** How many rows are shown until the user asks for all. */
 const ROWS_AT_FIRST = 200;
 
 /**
- * A column: the text of its cells, and the values that they are sorted by. Numbers are sorted from the largest, texts from A.
- * @typedef {{title: string, clock?: string, class?: string, value: (row: Row) => number|string|null,
+ * A column: the text of its cells, and the values that they are sorted by. Numbers are sorted from the largest, texts from A. `key` is
+ * of a column of times.
+ * @typedef {{title: string, key?: string, clock?: string, class?: string, value: (row: Row) => number|string|null,
  *   format: (value: any) => string, share?: boolean, rank: number}} Column
  */
 
-/** @param {boolean} hasCuda @returns {Column[]} */
-function tableColumns(hasCuda) {
-  const ofClock = (clock) => TIME_COLUMNS.map(({ key, ...column }, index) => (
-    { ...column, clock, class: index === 0 ? 'clock-start' : undefined, value: (row) => row[clock]?.[key] ?? null }
+/** @param {boolean} hasCuda @param {boolean} hasGpu @returns {Column[]} */
+function tableColumns(hasCuda, hasGpu) {
+  const ofClock = (clock) => TIME_COLUMNS.map((column, index) => (
+    { ...column, clock, class: index === 0 ? 'clock-start' : undefined, value: (row) => row[clock]?.[column.key] ?? null }
   ));
+  const ofGpu = [['GPU busy', 6], ['Idle caused', 2]].map(([title, rank], index) => (
+    { title, rank, clock: 'cuda', format: time, value: (row) => row.gpu?.[index] ?? null }));
   const limit = { title: 'Limited by', class: 'limit', value: (row) => row.verdict, format: String, rank: 1 };
   return [
     { title: 'Function', value: (row) => row.name, format: String, rank: 0 },
     ...(hasCuda ? [limit] : []),
-    { title: 'Calls', value: (row) => row.calls, format: grouped, rank: 4 },
+    { title: 'Calls', value: (row) => row.calls, format: grouped, rank: 5 },
     ...ofClock('cpu'),
     ...(hasCuda ? ofClock('cuda') : []),
+    ...(hasGpu ? ofGpu : []),
   ];
 }
 
@@ -69,7 +73,8 @@ class FunctionTable {
     const { rows } = summary;
     this.rows = rows;
     this.summary = summary;
-    this.columns = tableColumns(rows.some((row) => row.cuda));
+    const hasGpu = rows.some((row) => row.gpu);
+    this.columns = tableColumns(hasGpu || rows.some((row) => row.cuda), hasGpu);
     const last = this.columns.some((column) => column.clock === 'cuda') ? 'cuda' : 'cpu';
     this.sort = this.columns.findIndex((column) => column.clock === last);
     this.sign = 1;
@@ -86,6 +91,7 @@ class FunctionTable {
     this.problem = el('span', { class: 'status', id: 'restrict-problem', role: 'alert' });
     this.more = el('p', { class: 'more' });
     this.table = /** @type {HTMLTableElement} */ (view.querySelector('table'));
+    this.table.className = 'rows';
     this.table.replaceChildren(this.head(), this.body);
     view.querySelector('.more')?.remove();
     view.querySelector('.scroll')?.before(this.controls());
@@ -135,10 +141,12 @@ class FunctionTable {
     });
     this.headers = headers;
     const clocks = CLOCKS.filter(([clock]) => this.columns.some((column) => column.clock === clock));
-    this.groups = clocks.map(([clock, title]) => (
-      el('th', { colspan: TIME_COLUMNS.length, scope: 'colgroup', class: clock }, title)));
     const single = headers.filter((_, index) => !this.columns[index].clock);
     const second = headers.filter((_, index) => this.columns[index].clock);
+    this.groups = clocks.map(([clock, title]) => {
+      const colspan = this.columns.filter((column) => column.clock === clock).length;
+      return el('th', { colspan, scope: 'colgroup', class: clock }, title);
+    });
     return el('thead', {}, el('tr', {}, ...single, ...this.groups), el('tr', {}, ...second));
   }
 
@@ -224,7 +232,7 @@ class FunctionTable {
   cell(row, column) {
     const value = column.value(row);
     // A time that the clock has, and that is not known.
-    const missing = column.clock && row[column.clock] ? '–' : '';
+    const missing = column.key && row[column.clock] ? '–' : '';
     const cell = el('td', { class: column.class }, value === null ? missing : column.format(value));
     if (column.share && value !== null) {
       cell.classList.add('share', /** @type {string} */ (column.clock));

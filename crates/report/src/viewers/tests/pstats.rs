@@ -1,9 +1,13 @@
+use std::sync::Arc;
+
+use profiler_host::diagnostics::notices;
 use proptest::prelude::*;
 
 use super::super::marshal::Marshal;
 use super::super::pstats::{Clock, profile};
 use super::marshal_reader::{self, Value};
 use super::{any_tree, tree};
+use crate::{Row, Summary, Times};
 
 fn near(left: f64, right: f64) -> bool {
     (left - right).abs() <= 1e-9 * left.abs().max(right.abs()).max(1e-9)
@@ -43,6 +47,54 @@ fn a_flat_tree_has_its_recursive_calls_and_says_that_it_is_flat() {
             .callers
             .contains_key("<program, callers were not counted>")
     );
+}
+
+#[test]
+fn the_root_of_a_flat_tree_is_as_long_as_the_functions_themselves_took() {
+    // `main` calls `f`, which is not known: its total contains that of `f`.
+    let mut tree = tree(&[(None, "main", 1, 1e9, None), (None, "f", 2, 3e9, None)]);
+    tree.nodes[0].cpu.as_mut().expect("a time").total_ns = 4e9;
+    tree.is_flat = true;
+    let entries = marshal_reader::profile(&profile(&tree, Clock::Cpu));
+    let root = "<program, callers were not counted>";
+    assert_eq!(entries[root].total_s, 4.0);
+    let main = &entries["main"];
+    assert_eq!((main.self_s, main.total_s), (1.0, 4.0));
+    assert_eq!(main.callers[root], (1, 1, 1.0, 1.0));
+    assert_eq!(entries["f"].callers[root], (2, 2, 3.0, 3.0));
+}
+
+#[test]
+fn a_file_without_callers_is_warned_of_once_with_how_to_count_them() {
+    let row = Row {
+        name: "f".to_owned(),
+        cpu: Some(Times::default()),
+        ..Row::default()
+    };
+    let mut summary = Summary {
+        rows: vec![row],
+        ..Summary::default()
+    };
+    let folder = std::env::temp_dir().join(format!("flat-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let warnings = |summary: &Summary, name: &str| {
+        for _ in 0..2 {
+            summary.dump_stats(folder.join(name)).expect("room");
+        }
+        let notices = notices();
+        let of_file = notices.iter().filter(|notice| notice.starts_with(name));
+        of_file.cloned().collect::<Vec<String>>()
+    };
+    let flat = warnings(&summary, "flat.prof");
+    assert_eq!(flat.len(), 1);
+    assert!(flat[0].contains("PROFILER_CALLERS=1"), "{flat:?}");
+    let chosen = ("PROFILER_CALLERS".to_owned(), "0".to_owned());
+    summary.environment.settings.push(chosen);
+    assert!(warnings(&summary, "chosen.prof").is_empty());
+    summary.environment.settings.clear();
+    summary.call_tree = Some(Arc::default());
+    assert!(warnings(&summary, "counted.prof").is_empty());
+    std::fs::remove_dir_all(folder).expect("it is there");
 }
 
 #[test]

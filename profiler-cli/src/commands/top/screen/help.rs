@@ -9,7 +9,7 @@ use super::BOLD;
 /// What the screens mean.
 const ROWS: &str = "CPU % and GPU %: the part of the time since the file was last written that was spent in the function \
                     itself, on all threads or streams. A call counts as a whole when it ends, so one that began before \
-                    may make it more than 100. CPU, GPU, calls, history: since the beginning. idle: a \
+                    may make it more than 100. Self CPU, Self GPU, calls, history: since the beginning. idle: a \
                     device was idle because of it. The GPU limits from 60 % busy on.";
 const STRIP: &str = "Strip: a column for each time that the file was written. Solid is busy, shaded host-paced, by \
                      GPU times of functions: at their places, or for `GPU ranges` added up. load: by the sensor, of \

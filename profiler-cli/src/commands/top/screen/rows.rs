@@ -1,6 +1,6 @@
 //! A line for each function.
 
-use profiler_report::internal::shorten_names_in_the_middle;
+use profiler_report::internal::{shared_path, shorten_names_in_the_middle};
 
 use super::super::canvas::{Area, Frame, Paragraph};
 use super::super::feed::Shown;
@@ -51,11 +51,11 @@ fn columns(lines: &[Line], available: usize) -> Vec<Column> {
     columns.push(column(Some(Order::Rate), "calls/s", 8, 1, |line| {
         count(line.rate)
     }));
-    columns.push(column(Some(Order::CpuTotal), "CPU", 9, 3, |line| {
+    columns.push(column(Some(Order::CpuTotal), "Self CPU", 9, 3, |line| {
         time(line.cpu_total_ns)
     }));
     if has_cuda {
-        columns.push(column(Some(Order::CudaTotal), "GPU", 9, 4, |line| {
+        columns.push(column(Some(Order::CudaTotal), "Self GPU", 9, 4, |line| {
             line.cuda_total_ns.map_or_else(String::new, time)
         }));
     }
@@ -111,6 +111,19 @@ fn or_nothing(time_ns: Option<f64>) -> String {
     time_ns.map_or_else(String::new, time)
 }
 
+/// Returns the modules that all names begin with, and the head of the names, which says them if there is room.
+fn modules(lines: &[Line], space: usize) -> (&str, String) {
+    let names: Vec<&str> = lines.iter().map(|line| &*line.name).collect();
+    let head = shared_path(&names).map(|path| (path, format!("name, in {path}")));
+    let fitting = head.filter(|(_, head)| width(head) <= space);
+    fitting.unwrap_or_else(|| ("", "name".to_owned()))
+}
+
+/// Returns a name without the modules that it begins with.
+fn within<'n>(name: &'n str, modules: &str) -> &'n str {
+    name.strip_prefix(modules).unwrap_or(name)
+}
+
 /// Draws the functions that match the filter, sorted.
 pub(super) fn draw(frame: &mut Frame, area: Area, shown: &Shown, view: &mut View) {
     if let Some(reason) = shown.summary.nothing_measured.as_deref() {
@@ -125,10 +138,12 @@ pub(super) fn draw(frame: &mut Frame, area: Area, shown: &Shown, view: &mut View
     view.rows.settle(keys, area.height.saturating_sub(1));
     let (order, rows) = (view.order.by(shown.limit), view.rows.shown(&visible));
 
-    // What names do not need is the history's.
     let mut name = available.saturating_sub(taken(&columns));
-    let longest = shown.lines.iter().map(|line| width(&line.name)).max();
-    let spare = name.saturating_sub(longest.unwrap_or(0).max(NAME));
+    let (path, title) = modules(&shown.lines, name);
+    // What names do not need is the history's.
+    let lines = shown.lines.iter();
+    let longest = lines.map(|line| width(within(&line.name, path))).max();
+    let spare = name.saturating_sub(longest.unwrap_or(0).max(width(&title)).max(NAME));
     if let Some(history) = columns.iter_mut().find(|column| column.title == "history") {
         history.width += spare;
         name -= spare;
@@ -140,13 +155,13 @@ pub(super) fn draw(frame: &mut Frame, area: Area, shown: &Shown, view: &mut View
             BOLD
         }
     };
-    let title =
-        |column: &Column| Text::styled(column.title, style_of(column.order)).right_aligned();
-    let first = Text::styled("name", style_of(Some(Order::Name)));
+    let head = |column: &Column| Text::styled(column.title, style_of(column.order)).right_aligned();
+    let first = Text::styled(title, style_of(Some(Order::Name)));
     let header: Vec<Text<'_>> = std::iter::once(first)
-        .chain(columns.iter().map(title))
+        .chain(columns.iter().map(head))
         .collect();
-    let names: Vec<&str> = rows.clone().map(|(_, line)| &*line.name).collect();
+    let names = rows.clone().map(|(_, line)| within(&line.name, path));
+    let names: Vec<&str> = names.collect();
     let names = shorten_names_in_the_middle(&names, name);
     let rows = rows.zip(names).map(|((is_selected, line), name)| {
         let numbers = columns.iter().map(|column| {

@@ -281,6 +281,31 @@ fn rows_are_sorted_and_filtered() {
 }
 
 #[test]
+fn modules_that_all_names_begin_with_stand_in_the_head_if_there_is_room() {
+    let mut summary = summary(25e9, 1);
+    for row in &mut summary.rows {
+        row.name = format!("app::{}", row.name);
+    }
+    let mut view = view();
+    let screen = drawn(&job(fed_with([summary.clone()])), &mut view, (80, 9), 400);
+    assert!(screen[3].starts_with("name, in app:: "), "{screen:#?}");
+    assert!(
+        screen[4].starts_with("model::Transformer::forward "),
+        "{screen:#?}"
+    );
+    // Names are found and opened as a whole.
+    view.filter = "app::opt".to_owned();
+    let screen = drawn(&job(fed_with([summary.clone()])), &mut view, (80, 9), 400);
+    assert!(screen[4].starts_with("optimizer::step "), "{screen:#?}");
+    view.filter.clear();
+    for row in &mut summary.rows {
+        row.name = format!("the_application_of_many_words_{}", row.name);
+    }
+    let screen = drawn(&job(fed_with([summary])), &mut view, (80, 9), 400);
+    assert!(screen[3].starts_with("name  "), "{screen:#?}");
+}
+
+#[test]
 fn the_head_says_how_the_program_is_doing() {
     let state = |job: &Job, view: &mut View, age_ms| drawn(job, view, (100, 9), age_ms)[1].clone();
     let mut job = job(fed());

@@ -4,8 +4,9 @@ use std::fmt::Debug;
 
 use profiler_report::{
     Counter, Device, GpuWork, GpuWorkKind, KernelGap, KernelLaunch, Launch, MemoryCopy, MemoryFill,
-    MemoryKind, MemoryUse, ProcessGroup, Replay, Slice, SliceDetails, SliceEnding, SliceKind,
-    SliceName, Step, Timeline, Track, TrackKind, Wait, WaitKind,
+    MemoryKind, MemoryUse, ProcessGroup, ProcessorSample, ProcessorUse, Replay, Slice,
+    SliceDetails, SliceEnding, SliceKind, SliceName, Step, Timeline, Track, TrackKind, Wait,
+    WaitKind,
 };
 use proptest::option::of;
 use proptest::prelude::*;
@@ -89,6 +90,14 @@ pub(super) fn whole(line: &Timeline) -> Vec<String> {
         }
         shown("counter", counter)
     });
+    let processor = line.processor.iter().map(|of_thread| {
+        let mut of_thread = of_thread.clone();
+        for sample in &mut of_thread.samples {
+            sample.at_ns += start;
+        }
+        let track = track(Some(std::mem::take(&mut of_thread.track)));
+        shown("processor", (of_thread, track))
+    });
     let job = (line.world_size, &line.backend, &line.groups);
     let about = (line.has_kernels, job, line.cycle, line.step_num);
     let devices = line.devices.iter().map(|device| shown("device", device));
@@ -97,7 +106,8 @@ pub(super) fn whole(line: &Timeline) -> Vec<String> {
         .chain(waits)
         .chain(replays)
         .chain(gaps);
-    let mut parts: Vec<String> = parts.chain(steps).chain(counters).chain(devices).collect();
+    let parts = parts.chain(steps).chain(counters).chain(processor);
+    let mut parts: Vec<String> = parts.chain(devices).collect();
     parts.push(shown("about", (about, &line.metadata, &line.missing)));
     parts.sort();
     parts
@@ -443,6 +453,23 @@ fn group(name: &str, size: u64) -> ProcessGroup {
     }
 }
 
+/// Makes samples from lengths of spans, and which parts of them the thread ran, and of the rest was ready to.
+fn on_processor((track, spans): (u32, Vec<(i64, f64, f64)>)) -> ProcessorUse {
+    let mut of_thread = ProcessorUse::default();
+    let mut sample = ProcessorSample::default();
+    (of_thread.track, sample.at_ns) = (track, 7);
+    of_thread.samples.push(sample);
+    for (ns, running, ready) in spans {
+        let part = |of: i64, part: f64| (of as f64 * part) as i64;
+        let running = part(ns, running);
+        sample.at_ns += ns;
+        sample.running_ns += running;
+        sample.ready_ns += part(ns - running, ready);
+        of_thread.samples.push(sample);
+    }
+    of_thread
+}
+
 /// Adds what has no slices.
 fn beside() -> impl Strategy<Value = Timeline> {
     let steps = prop::collection::vec((0..9 * SLOT_NS, 0..9 * SLOT_NS, of(0..2_u32)), 0..4);
@@ -455,6 +482,8 @@ fn beside() -> impl Strategy<Value = Timeline> {
         of(0..3_u32),
     );
     let counters = prop::collection::btree_map(counter, -9.5..9.5_f64, 0..3);
+    let spans = prop::collection::vec((1..SLOT_NS, 0.0..1.0_f64, 0.0..1.0_f64), 1..4);
+    let processor = prop::collection::btree_map(0..2_u32, spans, 0..3);
     let keys = prop_oneof![
         "[a-z]{1,4}",
         select(vec!["profiler", "metadata.profiler", "rows", "traceEvents"])
@@ -462,12 +491,13 @@ fn beside() -> impl Strategy<Value = Timeline> {
     ];
     let metadata = prop::collection::btree_map(keys, "[a-z\"]{0,9}", 0..4);
     let head = (of(0..EXACT), of(0..EXACT), of(0..9_u64), of(0..9_u64));
-    (steps, replays, (waits, gaps), counters, metadata, head).prop_map(
+    let values = (counters, processor);
+    (steps, replays, (waits, gaps), values, metadata, head).prop_map(
         |(
             steps,
             replays,
             (waits, gaps),
-            counters,
+            (counters, processor),
             metadata,
             (cycle, step_num, rank, world_size),
         )| {
@@ -506,6 +536,7 @@ fn beside() -> impl Strategy<Value = Timeline> {
                 counter.samples = vec![(5, value), (9_001, 0.0)];
                 line.counters.push(counter);
             }
+            line.processor = processor.into_iter().map(on_processor).collect();
             for ordinal in 0..2 {
                 let mut device = Device::default();
                 (device.rank, device.ordinal) = (rank, ordinal);
@@ -533,7 +564,8 @@ proptest! {
         let mut line = placed(calls, rank);
         (line.steps, line.replays, line.waits) = (beside.steps, beside.replays, beside.waits);
         line.kernel_gaps = beside.kernel_gaps;
-        (line.counters, line.devices) = (beside.counters, beside.devices);
+        (line.counters, line.processor) = (beside.counters, beside.processor);
+        line.devices = beside.devices;
         (line.metadata, line.missing) = (beside.metadata, beside.missing);
         (line.cycle, line.step_num) = (beside.cycle, beside.step_num);
         (line.world_size, line.backend) = (beside.world_size, beside.backend);

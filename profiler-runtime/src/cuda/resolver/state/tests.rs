@@ -1,6 +1,6 @@
 use std::panic::panic_any;
 
-use profiler_host::diagnostics::catch_own_panic;
+use profiler_host::diagnostics::user_code;
 
 use super::*;
 
@@ -55,7 +55,7 @@ fn scopes_that_a_panic_destroys_are_counted_for_their_names() {
         counted.iter().find(of).map_or(0, |(_, count)| *count)
     };
     let before = panicked();
-    let caught = catch_own_panic("a test panicked", || {
+    let caught = user_code::call(|| {
         let mut state = ResolverState::new(driver());
         state.drained.push(lost(name));
         state.ordered.extend([lost(name), lost(name)]);

@@ -357,6 +357,18 @@ fn what_a_window_lacks_stands_under_the_table() {
     }
 }
 
+#[test]
+fn an_empty_window_says_why_measuring_was_off() {
+    let reason = "PROFILER_ENABLED turns measuring off: set PROFILER_ENABLED=1";
+    let mut trace = Sample::new().trace();
+    trace.meta.why_off = Some(reason);
+    let expected = format!("no scope began and ended in the window: {reason}");
+    let table = format!("{:#}", trace.key_averages());
+    assert_eq!(table.matches("no scope began").count(), 1, "{table}");
+    assert!(table.contains(&format!("\n{expected}\n")), "{table}");
+    assert!(trace.timeline().missing.contains(&(expected, 0)));
+}
+
 fn edges(edges: &[CallEdge]) -> Vec<(Option<&str>, &str, u64, u64)> {
     edges
         .iter()
