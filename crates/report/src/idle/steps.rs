@@ -63,7 +63,6 @@ impl DeviceIdle {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::idle::tests::Drawn;
     use crate::timeline::KernelGap;
 

@@ -89,7 +89,13 @@ impl Scan {
             let name = innermost(thread, cells_of.map(|found| found.cell));
             if name.is_some() || launching.contains(&thread) {
                 let name = name.unwrap_or(OUTSIDE);
-                found.push(Sample { at, thread, name });
+                let is_off = false;
+                found.push(Sample {
+                    at,
+                    thread,
+                    name,
+                    is_off,
+                });
             }
             left = left.saturating_sub(cells.len());
             if left == 0 {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use profiler_report::{HistoryPoint, SampledGpu, Summary, Times};
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::super::file::Look;
 use super::super::line::Order;
