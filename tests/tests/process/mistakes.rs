@@ -323,7 +323,11 @@ fn a_program_without_a_gpu_hears_nothing_of_one() {
         return print_summary();
     }
     let ran = run(&[]);
-    assert!(ran.stderr.contains("names begin with `train::`"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("names begin with `train::`"),
+        "{}",
+        ran.stderr
+    );
     for word in ["CUDA", "GPU"] {
         assert!(!ran.stderr.contains(word), "{}", ran.stderr);
     }
@@ -379,7 +383,11 @@ fn a_summary_with_an_unknown_ending_is_refused_and_goes_to_standard_error() {
     let expected = format!("PROFILER_SUMMARY: {REFUSED}");
     assert!(warnings[0].starts_with(&expected), "{warnings:?}");
     assert!(!ran.path("out.xyz").exists());
-    assert!(ran.stderr.contains("names begin with `train::`"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("names begin with `train::`"),
+        "{}",
+        ran.stderr
+    );
     let ran = run(&[("PROFILER_SUMMARY", "DIR/stder")]);
     let expected =
         "PROFILER_SUMMARY: the summary goes to the file DIR/stder; did you mean `stderr`?";
