@@ -36,13 +36,13 @@ idle: launched, and not begun                  10.0 µs  0.6 %
 idle: before the first work                     650 µs   37 %
 idle: after the last work                      50.0 µs    3 %
 
-Kept it waiting                  Idle caused  Of the run  Self idle caused  Share  In launch calls  Without it, at most
-───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-ProfilerStep*                         690 µs        66 %           70.0 µs    9 %                -               2.92 ×
-load_batch                            600 µs        57 %            600 µs   81 %                -               2.33 ×
-(outside of measured functions)      50.0 µs         5 %           50.0 µs    7 %                -               1.05 ×
-forward                              20.0 µs         2 %           10.0 µs    1 %                -               1.02 ×
-cudaLaunchKernel                     10.0 µs         1 %           10.0 µs    1 %          10.0 µs               1.01 ×
+Kept it waiting                  Idle caused  Idle %  Self idle caused  Share  In launch calls  Without it, at most
+───────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+ProfilerStep*                         690 µs    66 %           70.0 µs    9 %                -               2.92 ×
+load_batch                            600 µs    57 %            600 µs   81 %                -               2.33 ×
+(outside of measured functions)      50.0 µs     5 %           50.0 µs    7 %                -               1.05 ×
+forward                              20.0 µs     2 %           10.0 µs    1 %                -               1.02 ×
+cudaLaunchKernel                     10.0 µs     1 %           10.0 µs    1 %          10.0 µs               1.01 ×
 
 kernels by function: profiler report --kernels FILE
 the time line: profiler html FILE

@@ -4,10 +4,11 @@
 //! `PROFILER_SUMMARY=stderr`, and read the table:
 //!
 //! ```text
-//! Name                     Calls    Total     Self  Self %     Mean      Min      Max
-//! ───────────────────────────────────────────────────────────────────────────────────
-//! app::Trainer::backward    1350  79.1 ms  79.1 ms  63.95%  58.6 µs  50.2 µs   203 µs
-//! app::Trainer::forward     1350  44.6 ms  44.6 ms  36.05%  33.0 µs  27.1 µs  81.8 µs
+//! Name                Calls    Total     Self  Self %     Mean      Min      Max
+//! ──────────────────────────────────────────────────────────────────────────────
+//! Trainer::backward    1350  79.1 ms  79.1 ms  63.95%  58.6 µs  50.2 µs   203 µs
+//! Trainer::forward     1350  44.6 ms  44.6 ms  36.05%  33.0 µs  27.1 µs  81.8 µs
+//! all names begin with `app::`, which is left out
 //! ```
 //!
 //! # In a program

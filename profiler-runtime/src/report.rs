@@ -21,9 +21,9 @@ pub use profiler_report::LaunchCategory;
 pub use profiler_report::{
     BusyTime, CallEdge, CallEdges, CallFunction, CallLabels, CallNode, CallTree, CallTreeOptions,
     Color, CopyUse, Counter, Device, DeviceFunction, DeviceIdle, DevicePairs, DeviceProperties,
-    DeviceSegment, DeviceState, Drained, DropReason, EdgeTimes, Energy, Environment, FillUse,
-    GpuDevice, GpuIdle, GpuPairs, GpuQuantity, GpuRanges, GpuReadings, GpuSample, GpuUse, GpuWork,
-    GpuWorkKind, GroupBy, HeldBack, HiddenCalls, Histogram, HistogramBucket, HistoryPoint,
+    DeviceSegment, DeviceState, DeviceTimes, Drained, DropReason, EdgeTimes, Energy, Environment,
+    FillUse, GpuDevice, GpuIdle, GpuPairs, GpuQuantity, GpuRanges, GpuReadings, GpuSample, GpuUse,
+    GpuWork, GpuWorkKind, GroupBy, HeldBack, HiddenCalls, Histogram, HistogramBucket, HistoryPoint,
     IdleCharge, IdleStrip, KernelGap, KernelLaunch, KernelRow, KernelRowKind, KernelUse, Kernels,
     KeyAverages, Launch, LongestWork, Meanwhile, MemoryCopy, MemoryFill, MemoryKind, MemoryStats,
     MemoryUse, MinMax, OwnCost, ProcessGroup, ProcessorSample, ProcessorUse, Replay, Restriction,

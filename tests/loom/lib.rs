@@ -99,6 +99,11 @@ mod stream {
     mod leaked_list;
 }
 
+#[path = "../../profiler-runtime/src/cuda/idle"]
+mod idle {
+    mod innermost;
+}
+
 #[path = "../../profiler-runtime/src/cuda/resolver"]
 mod resolver {
     pub mod exit_gate;

@@ -121,9 +121,9 @@ pub use group_by::GroupBy;
 pub use histogram::{Histogram, HistogramBucket};
 pub use history::HistoryPoint;
 pub use idle::{
-    BusyTime, DeviceFunction, DeviceIdle, DevicePairs, DeviceSegment, DeviceState, Drained,
-    GpuIdle, GpuPairs, IdleCharge, IdleStrip, LongestWork, Meanwhile, StripColumn, StripPart,
-    WaitsOfNamed,
+    BusyTime, DeviceFunction, DeviceIdle, DevicePairs, DeviceSegment, DeviceState, DeviceTimes,
+    Drained, GpuIdle, GpuPairs, IdleCharge, IdleStrip, LongestWork, Meanwhile, StripColumn,
+    StripPart, WaitsOfNamed,
 };
 pub use kernels::{
     CopyUse, FillUse, KernelRow, KernelRowKind, KernelUse, Kernels, MinMax, ScopeKernels,
@@ -191,5 +191,6 @@ pub mod internal {
     pub use crate::text::terminal::OutputStream;
     pub use crate::text::terminal::width as table_width;
     pub use crate::text::units::{mean_bytes as format_bytes, time as format_time};
+    pub use crate::text::{leave_out_shared_path, shared_path};
     pub use crate::walk::NONE;
 }

@@ -35,6 +35,10 @@ use crate::text::units::time;
 /// that were open when the account began, and of handles. Functions with fewer than ten samples are only counted together. [`charges`](Self::charges), [`outside_ns`](Self::outside_ns),
 /// [`not_sampled_ns`](Self::not_sampled_ns) and [`launched_ns`](Self::launched_ns) add up to [`idle_ns`](Self::idle_ns).
 ///
+/// What a function called is not in its time, and `a` that is called through `b` from `a` counts as `b`. The times of functions with
+/// all that they call ([`IdleCharge::inclusive_ns`](crate::IdleCharge::inclusive_ns)), and how much faster the work would be done
+/// without one ([`DeviceIdle::bound_without`](crate::DeviceIdle::bound_without)), are known of windows with kernels only.
+///
 /// All times are in nanoseconds.
 ///
 /// # Examples
@@ -104,6 +108,9 @@ pub struct SampledCharge {
     pub samples: u64,
     /// The part of its samples that was in idle time of the device.
     pub idle_samples: u64,
+    /// The part of `idle_samples` in which the thread was off the processor: it slept, or waited, as for a lock or for I/O. Zero
+    /// where the system does not say, which Linux does.
+    pub off_processor_samples: u64,
     #[doc(hidden)]
     #[cfg_attr(feature = "serde", serde(skip))]
     pub non_exhaustive: (),
@@ -148,7 +155,8 @@ impl SampledIdle {
             let name = name.map_or_else(|| "outside of measured functions".to_owned(), printable);
             let interval = time(self.interval_ns);
             format!(
-                ", of which {name} {share} ({} samples, one in {interval})",
+                ", of which {name} {share}{} ({} samples, one in {interval})",
+                self.off_processor(),
                 self.samples
             )
         }));
@@ -198,6 +206,20 @@ impl SampledIdle {
             sentences.push(Sentence::new().text(&unplaced));
         }
         sentences
+    }
+
+    /// Says for which part of the idle time of the function that is named its thread was off the processor, if for most of it.
+    fn off_processor(&self) -> String {
+        let named = self.largest().and_then(|(name, _)| name);
+        let charge = self
+            .charges
+            .first()
+            .filter(|charge| named == Some(&*charge.name));
+        let most = charge.filter(|charge| 2 * charge.off_processor_samples > charge.idle_samples);
+        most.map_or_else(String::new, |charge| {
+            let share = charge.off_processor_samples as f64 / charge.idle_samples as f64;
+            format!(", off the processor for {} of that", percent(share))
+        })
     }
 
     /// Returns the largest part of the idle time: the function, or `None` outside of all; and its share with the error of that.
@@ -250,6 +272,7 @@ impl SampledCharge {
             Field::nanoseconds("error_ns", self.error_ns),
             Field::raw("samples", self.samples),
             Field::raw("idle_samples", self.idle_samples),
+            Field::raw("off_processor_samples", self.off_processor_samples),
         ])
     }
 }
@@ -285,6 +308,18 @@ mod tests {
         let expected = "GPU 0 for 10.0 s: busy 60 %, host-paced 10 %, idle 30 %, of which load_batch 80 % ± 1 % \
                         (300 samples, one in 40.0 ms)";
         assert_eq!(idle().line().as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn a_line_says_whether_the_function_was_off_the_processor() {
+        let mut idle = idle();
+        idle.charges[0].off_processor_samples = 120;
+        let line = idle.line().expect("it is long enough");
+        assert!(!line.contains("off the processor"), "{line}");
+        idle.charges[0].off_processor_samples = 216;
+        let line = idle.line().expect("it is long enough");
+        let end = "load_batch 80 % ± 1 %, off the processor for 90 % of that (300 samples, one in 40.0 ms)";
+        assert!(line.ends_with(end), "{line}");
     }
 
     #[test]

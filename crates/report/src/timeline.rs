@@ -447,20 +447,20 @@ pub struct ProcessorSample {
     pub non_exhaustive: (),
 }
 
-/// What a thread did between two samples.
+/// What a thread did between two samples, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProcessorSpan {
-    pub(crate) start_ns: i64,
-    pub(crate) end_ns: i64,
-    pub(crate) running_ns: i64,
-    pub(crate) ready_ns: i64,
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    pub(crate) running: i64,
+    pub(crate) ready: i64,
 }
 
 impl ProcessorSpan {
     /// Returns the part of the span that a time in it is, in percent.
     #[cfg(any(feature = "export", feature = "trace"))]
     pub(crate) fn percent(&self, ns: i64) -> f64 {
-        100.0 * ns as f64 / self.end_ns.saturating_sub(self.start_ns).max(1) as f64
+        100.0 * ns as f64 / self.end.saturating_sub(self.start).max(1) as f64
     }
 }
 
@@ -472,13 +472,13 @@ impl ProcessorUse {
         pairs.map(|(from, to)| {
             // A sample is not of one instant: the sums may exceed the time a little.
             let all = to.at_ns.saturating_sub(from.at_ns);
-            let running_ns = to.running_ns.saturating_sub(from.running_ns).clamp(0, all);
-            let ready_ns = to.ready_ns.saturating_sub(from.ready_ns);
+            let running = to.running_ns.saturating_sub(from.running_ns).clamp(0, all);
+            let ready = to.ready_ns.saturating_sub(from.ready_ns);
             ProcessorSpan {
-                start_ns: from.at_ns,
-                end_ns: to.at_ns,
-                running_ns,
-                ready_ns: ready_ns.clamp(0, all - running_ns),
+                start: from.at_ns,
+                end: to.at_ns,
+                running,
+                ready: ready.clamp(0, all - running),
             }
         })
     }

@@ -9,8 +9,10 @@ use profiler_host::process::thread_times::ThreadTimes;
 use super::record::ThreadInfo;
 use crate::clock::{clock, now};
 
-/// The shortest time between two samples. To read one takes some microseconds for each thread.
+/// The shortest time between two rounds of samples.
 const INTERVAL: Duration = Duration::from_millis(5);
+/// And for each thread: 6 µs of processor time at most once in this.
+const INTERVAL_OF_THREAD: Duration = Duration::from_millis(1);
 /// The most threads that are known: those that were first to record a scope.
 const MAX_THREADS: usize = 64;
 /// The most samples of a window: 1.5 MiB. When there are more, every second one is left out from then on.
@@ -45,7 +47,9 @@ impl Processors {
     pub(super) fn sample(&mut self) -> Vec<(u64, ProcessorSample)> {
         let mut samples = Vec::new();
         let begun = now();
-        if begun.saturating_sub(self.last) < clock().in_ticks(INTERVAL) {
+        let threads = u32::try_from(self.threads.len()).unwrap_or(u32::MAX);
+        let interval = INTERVAL.max(INTERVAL_OF_THREAD.saturating_mul(threads));
+        if begun.saturating_sub(self.last) < clock().in_ticks(interval) {
             return samples;
         }
         self.last = begun;
@@ -126,7 +130,8 @@ fn place_waits(samples: &mut [ProcessorSample]) {
             .times
             .running_ns
             .saturating_sub(before.times.running_ns);
-        let all = Duration::from_secs_f64(clock().nanoseconds((after.at - before.at) as f64) / 1e9);
+        let all = clock().nanoseconds(after.at.saturating_sub(before.at) as f64);
+        let all = Duration::try_from_secs_f64(all / 1e9).unwrap_or_default();
         let room = u64::try_from(all.as_nanos())
             .unwrap_or(u64::MAX)
             .saturating_sub(ran);

@@ -236,9 +236,12 @@ impl WindowBuilder {
             (spec.opened, closed),
         );
         let mut processor = self.processor;
-        let mut samples_of = |thread: &Arc<ThreadInfo>| match work.is_recorded {
-            true => processor.take(thread.number, (spec.opened, closed)),
-            false => Vec::new(),
+        let mut samples_of = |thread: &Arc<ThreadInfo>| {
+            if work.is_recorded {
+                processor.take(thread.number, (spec.opened, closed))
+            } else {
+                Vec::new()
+            }
         };
         let processor = self.threads.iter().map(&mut samples_of).collect();
         Trace {

@@ -121,6 +121,13 @@ impl StatCell {
         (self.identity.get() >> 32) as u32
     }
 
+    /// Returns what [`thread`](Self::thread) and [`name`](Self::name) return, of one moment.
+    #[allow(clippy::cast_possible_truncation, reason = "both halves")]
+    pub(crate) fn holder(&self) -> (u32, u32) {
+        let identity = self.identity.get();
+        ((identity >> 32) as u32, identity as u32)
+    }
+
     /// Notes that the scope with this serial number opens. It is the outermost one of the name unless another is open.
     #[inline(always)]
     pub(crate) fn enter(&self, serial: u64) {

@@ -7,7 +7,7 @@ use std::sync::atomic::{
 use std::time::Duration;
 use std::{fs, thread};
 
-use profiler_runtime::report::SampledIdle;
+use profiler_runtime::report::{SampledCharge, SampledIdle};
 use profiler_runtime::{builder, scope, summary};
 use profiler_tests::gpu::{Gpu, driver, settle, started};
 
@@ -22,8 +22,12 @@ fn account() -> Option<SampledIdle> {
     devices.pop()
 }
 
+fn charge_of<'i>(idle: &'i SampledIdle, name: &str) -> Option<&'i SampledCharge> {
+    idle.charges.iter().find(|charge| charge.name == name)
+}
+
 fn is_charged(idle: &SampledIdle, name: &str) -> bool {
-    idle.charges.iter().any(|charge| charge.name == name)
+    charge_of(idle, name).is_some()
 }
 
 /// Returns `true` if the thread that samples runs.
@@ -63,15 +67,18 @@ fn a_function_that_keeps_a_device_waiting_is_named_and_one_of_another_thread_is_
     let mut charged = (0..MOST_STEPS).filter_map(|_| {
         step();
         settle();
-        account().filter(|idle| is_charged(idle, "load"))
+        // It sleeps, and may have to wait for a processor when it wakes up.
+        let is_off = |charge: &SampledCharge| charge.off_processor_samples > 0;
+        let of_load = |idle: &SampledIdle| charge_of(idle, "load").is_some_and(is_off);
+        account().filter(of_load)
     });
     let idle = charged.next();
     ENDS.store(true, Release);
     other.join().expect("it does not panic");
     let idle = idle.expect("`load` keeps the device waiting for most of the time");
-    let load = idle.charges.iter().find(|charge| charge.name == "load");
-    let load = load.expect("it was found");
+    let load = charge_of(&idle, "load").expect("it was found");
     assert!(load.samples >= 10 && load.idle_samples > 0, "{load:?}");
+    assert!(load.off_processor_samples <= load.idle_samples, "{load:?}");
     assert!(load.idle_ns > 0.0 && load.error_ns > 0.0, "{load:?}");
     assert!(
         !is_charged(&idle, "other"),

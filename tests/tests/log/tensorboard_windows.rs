@@ -8,6 +8,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, SystemTime};
 
 use profiler_runtime::log::{LogError, trace_handler};
+use profiler_runtime::report::SliceKind;
 use profiler_runtime::{
     Activity, Profile, ScalarLogger, Schedule, TensorBoardLogger, Trace, flush, init, scope,
     summary,
@@ -230,5 +231,71 @@ fn a_window_waits_for_room_on_a_full_disk() -> Outcome {
     board.flush()?;
     let file = event_files::only_file(&dir);
     assert_eq!((file.histograms.len(), file.texts.len()), (1, 1));
+    Ok(())
+}
+
+/// Returns for each step of a window its number, and which part of it kernels ran, in percent, of which none overlap.
+fn busy_by_step(trace: &Trace) -> Vec<(u64, f64)> {
+    let line = trace.timeline();
+    let busy_in = |from: i64, to: i64| {
+        let kernels = line
+            .slices
+            .iter()
+            .filter(|slice| slice.kind == SliceKind::GpuWork);
+        let inside = kernels.map(|kernel| {
+            let end = kernel.start_ns + kernel.duration_ns;
+            (end.min(to) - kernel.start_ns.max(from)).max(0)
+        });
+        100.0 * inside.sum::<i64>() as f64 / (to - from) as f64
+    };
+    let steps = line.steps.iter();
+    steps
+        .map(|step| (step.number, busy_in(step.start_ns, step.end_ns)))
+        .collect()
+}
+
+#[test(on = driver().kernels())]
+fn each_step_of_a_window_with_kernels_has_the_share_in_which_the_gpu_was_busy() -> Outcome {
+    let _profiler = init()?;
+    let dir = tempfile::tempdir()?;
+    let board = Arc::new(TensorBoardLogger::new(dir.path())?);
+    let gpu = Gpu::new(0);
+    let stream = gpu.stream();
+    let (windows, told) = mpsc::channel();
+    let profile = Profile::builder()
+        .schedule(Schedule::new().active(3).repeat(2))
+        .kernels(true)
+        .on_trace_ready(trace_handler(&board))
+        .on_trace_ready(move |trace| windows.send(busy_by_step(trace)))
+        .start()?;
+    for step in 0..8 {
+        {
+            let _forward = scope!("forward");
+            gpu.spin(&stream, 100_000 * (1 + step % 3));
+        }
+        stream.synchronize()?;
+        std::thread::sleep(Duration::from_millis(1));
+        profile.step();
+    }
+    stop(&profile);
+    let expected: Vec<(u64, f64)> = told.try_iter().flatten().collect();
+    let numbers: Vec<u64> = expected.iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers, [0, 1, 2, 3, 4, 5]);
+    assert!(expected.iter().any(|(_, busy)| *busy > 0.0), "{expected:?}");
+    let file = event_files::only_file(dir.path());
+    let of_tag = |tag: &str| -> Vec<(u64, f64)> {
+        let scalars = file.scalars.iter().filter(|scalar| scalar.tag == tag);
+        scalars
+            .map(|scalar| (scalar.step.cast_unsigned(), f64::from(scalar.value)))
+            .collect()
+    };
+    let (busy, idle) = (of_tag("gpu0/busy_percent"), of_tag("gpu0/idle_percent"));
+    assert_eq!((busy.len(), idle.len()), (expected.len(), expected.len()));
+    for (place, (number, percent)) in expected.into_iter().enumerate() {
+        for (found, percent) in [(busy[place], percent), (idle[place], 100.0 - percent)] {
+            assert_eq!(found.0, number);
+            assert!((found.1 - percent).abs() < 0.001, "{found:?} {percent}");
+        }
+    }
     Ok(())
 }

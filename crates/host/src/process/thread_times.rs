@@ -38,6 +38,27 @@ impl ThreadTimes {
     }
 }
 
+/// Returns `true` if the thread with this [`system_id`](super::thread::system_id) is neither on a processor nor ready to run: it
+/// sleeps, or waits for something. Returns `None` if it has ended.
+#[cfg(target_os = "linux")]
+pub fn is_off_processor(system_id: u64) -> Option<bool> {
+    let line = std::fs::read_to_string(format!("/proc/self/task/{system_id}/stat")).ok()?;
+    is_off(&line)
+}
+
+/// Returns `None`: only Linux is asked.
+#[cfg(not(target_os = "linux"))]
+pub fn is_off_processor(_system_id: u64) -> Option<bool> {
+    None
+}
+
+/// Reads `id (name) state …`. The name may have parentheses.
+#[cfg(any(target_os = "linux", test))]
+fn is_off(line: &str) -> Option<bool> {
+    let (_, rest) = line.rsplit_once(')')?;
+    Some(rest.trim_start().chars().next()? != 'R')
+}
+
 /// Reads `running waited slices`.
 #[cfg(any(target_os = "linux", test))]
 fn ready_ns(statistics: &str) -> Option<u64> {
@@ -53,6 +74,15 @@ mod tests {
         assert_eq!(ready_ns("15 7 3\n"), Some(7));
         assert_eq!(ready_ns(""), None);
         assert_eq!(ready_ns("15"), None);
+    }
+
+    #[test]
+    fn a_thread_is_off_the_processor_in_any_state_but_running() {
+        assert_eq!(is_off("7 (a) R) R 1 2"), Some(false));
+        assert_eq!(is_off("7 (a (R) S 1 2"), Some(true));
+        assert_eq!(is_off("7 (a) D 1 2"), Some(true));
+        assert_eq!(is_off("7 (a)"), None);
+        assert_eq!(is_off(""), None);
     }
 
     #[cfg(all(target_os = "linux", not(miri)))]
@@ -80,9 +110,14 @@ mod tests {
             let id = receive.recv().expect("it sends its number");
             let times = ThreadTimes::of(id).expect("it lives");
             assert_eq!(times.running_ns >= WORK_NS, is_working, "{times:?}");
+            // It waits at some time, in `recv`.
+            while is_off_processor(id) != Some(true) {}
             drop(end);
             thread.join().expect("it ends");
         }
         assert_eq!(ThreadTimes::of(u64::MAX), None);
+        assert_eq!(is_off_processor(u64::MAX), None);
+        let this = system_id().and_then(is_off_processor);
+        assert_eq!(this, Some(false), "it reads its own state");
     }
 }

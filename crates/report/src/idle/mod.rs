@@ -10,6 +10,7 @@
 //! - `shown` chooses the functions that are shown apart, `strip` cuts the window into equal columns, and `strip_text`
 //!   draws these in a terminal.
 //! - `reasons` are the idle times as slices of a trace.
+//! - `steps` adds up what a device did in a part of the window.
 //! - `rows` notes at each row of a table what the devices did for it.
 //! - `pairs` is what event pairs say where there are no kernels, and `pairs_text` writes that.
 
@@ -25,6 +26,7 @@ mod rows;
 mod segments;
 mod sentences;
 mod shown;
+mod steps;
 mod strip;
 mod strip_text;
 mod table;
@@ -48,6 +50,7 @@ mod works;
 use crate::timeline::Timeline;
 
 pub use pairs::{DevicePairs, GpuPairs};
+pub use steps::DeviceTimes;
 pub use strip::{IdleStrip, StripColumn, StripPart};
 pub use why::{Drained, Meanwhile, WaitsOfNamed};
 pub use works::LongestWork;

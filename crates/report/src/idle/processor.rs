@@ -6,15 +6,15 @@ use super::threads::Threads;
 use crate::timeline::{ProcessorSpan, Timeline};
 
 /// What a thread did in some times, at least. Between two samples only sums are known: as much as possible of what a thread did
-/// there may have been outside of these times.
+/// there may have been outside of these times. In nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AtLeast {
     /// It was on a processor.
-    pub(super) running_ns: i64,
+    pub(super) running: i64,
     /// It was ready to run, and no processor was free.
-    pub(super) ready_ns: i64,
+    pub(super) ready: i64,
     /// It was neither: it slept, or waited for something.
-    pub(super) off_ns: i64,
+    pub(super) off: i64,
 }
 
 /// What is known of the threads, by their numbers.
@@ -40,22 +40,20 @@ impl Processors {
         for span in self.threads.get(&thread).into_iter().flatten() {
             let mut inside: i64 = 0;
             while let Some((from, to)) = times.peek().copied() {
-                let overlap = to.min(span.end_ns).saturating_sub(from.max(span.start_ns));
+                let overlap = to.min(span.end).saturating_sub(from.max(span.start));
                 inside = inside.saturating_add(overlap.max(0));
-                if to > span.end_ns {
+                if to > span.end {
                     break;
                 }
                 times.next();
             }
-            let all = span.end_ns.saturating_sub(span.start_ns);
+            let all = span.end.saturating_sub(span.start);
             let outside = all.saturating_sub(inside);
-            let off = all
-                .saturating_sub(span.running_ns)
-                .saturating_sub(span.ready_ns);
+            let off = all.saturating_sub(span.running).saturating_sub(span.ready);
             let least = |of_span: i64| of_span.saturating_sub(outside).max(0);
-            sum.running_ns = sum.running_ns.saturating_add(least(span.running_ns));
-            sum.ready_ns = sum.ready_ns.saturating_add(least(span.ready_ns));
-            sum.off_ns = sum.off_ns.saturating_add(least(off));
+            sum.running = sum.running.saturating_add(least(span.running));
+            sum.ready = sum.ready.saturating_add(least(span.ready));
+            sum.off = sum.off.saturating_add(least(off));
         }
         sum
     }
@@ -77,7 +75,7 @@ mod tests {
             .map(|(from, to)| (from * 1000, to * 1000))
             .collect();
         let sum = Processors::of(&drawn.0, &threads).at_least(0, &times);
-        [sum.running_ns, sum.ready_ns, sum.off_ns].map(|ns| ns / 1000)
+        [sum.running, sum.ready, sum.off].map(|ns| ns / 1000)
     }
 
     #[test]

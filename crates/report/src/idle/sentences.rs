@@ -80,7 +80,7 @@ impl DeviceIdle {
         let mut sentences = vec![first];
         let more = [
             self.bound(),
-            self.within(),
+            self.inside(),
             self.drained(),
             self.on_processor(),
             self.meanwhile(),
@@ -178,7 +178,7 @@ impl DeviceIdle {
     }
 
     /// Says which function itself kept the device waiting longest, if the named one mostly did so by what it calls.
-    fn within(&self) -> Option<Sentence> {
+    fn inside(&self) -> Option<Sentence> {
         let Limit::Charged(charge) = self.limit() else {
             return None;
         };

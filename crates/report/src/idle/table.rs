@@ -114,7 +114,7 @@ impl DeviceIdle {
             Column::of(rows(), "Idle caused", |charge| {
                 Some(time(charge.inclusive_ns as f64))
             }),
-            Column::of(rows(), "Of the run", |charge| {
+            Column::of(rows(), "Idle %", |charge| {
                 Some(percent(charge.inclusive_ns as f64 / working))
             })
             .rank(2),

@@ -1,4 +1,5 @@
-//! Twelve programs with one fault each: the verdict names the function and the cause.
+//! Twelve programs with one fault each: the verdict names the function and the cause. Nine of them are real programs too, in
+//! `tests/tests/gpu/idle_causes.rs`; the default stream, the second device and the ranks are only drawn.
 
 use super::tests::Drawn;
 use crate::gpu_work::{GpuWorkKind, MemoryCopy};

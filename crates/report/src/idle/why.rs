@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::account::is_charged;
 use super::charged::Charged;
-use super::processor::{AtLeast, Processors};
+use super::processor::Processors;
 use super::segments::{LATE_NS, Piece, union};
 use super::threads::Threads;
 use super::verdict::is_step;
@@ -304,14 +304,10 @@ pub(super) fn of_named(
         found.half_in += 1;
     }
     for (thread, times) in of_threads {
-        let AtLeast {
-            running_ns,
-            ready_ns,
-            off_ns,
-        } = processors.at_least(thread, &times);
-        found.running_ns = found.running_ns.saturating_add(running_ns);
-        found.ready_ns = found.ready_ns.saturating_add(ready_ns);
-        found.off_processor_ns = found.off_processor_ns.saturating_add(off_ns);
+        let did = processors.at_least(thread, &times);
+        found.running_ns = found.running_ns.saturating_add(did.running);
+        found.ready_ns = found.ready_ns.saturating_add(did.ready);
+        found.off_processor_ns = found.off_processor_ns.saturating_add(did.off);
     }
     let all = subject.ns.max(1) as f64;
     let mut meanwhile: Vec<Meanwhile> = spans

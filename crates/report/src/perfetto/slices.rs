@@ -261,14 +261,13 @@ impl<W: Write> EventWriter<'_, W> {
         let timeline = self.timeline;
         for of_thread in &timeline.processor {
             let names = ["on a processor", "waits for a processor"];
-            let shares: [fn(&ProcessorSpan) -> i64; 2] =
-                [|span| span.running_ns, |span| span.ready_ns];
+            let shares: [fn(&ProcessorSpan) -> i64; 2] = [|span| span.running, |span| span.ready];
             for (name, share) in names.into_iter().zip(shares) {
                 let track = self
                     .tracks
                     .percent_of(of_thread.track, name, &mut self.packets)?;
                 let spans = of_thread.spans();
-                let values = spans.map(|span| (span.start_ns, span.percent(share(&span))));
+                let values = spans.map(|span| (span.start, span.percent(share(&span))));
                 let end = of_thread.samples.last().map(|last| (last.at_ns, 0.0));
                 let mut sequence = self.sequence()?;
                 for (at, value) in values.chain(end) {

@@ -15,7 +15,7 @@ pub(super) use field::{Field, nanoseconds};
 pub(super) use fill::fill;
 #[cfg(feature = "export")]
 pub(super) use shorten::last_segment;
-pub use shorten::shorten;
 #[cfg(feature = "terminal")]
 pub use shorten::shorten_in_the_middle;
 pub(super) use shorten::width;
+pub use shorten::{leave_out_shared_path, shared_path, shorten};

@@ -309,15 +309,44 @@ pub(crate) fn last_segment(path: &str) -> usize {
     segments(path).last().unwrap_or(0)
 }
 
-/// Returns the longest path, up to and with a `::`, that all names begin with and go on after; `None` for fewer than two names.
-pub(super) fn shared_path<'t>(names: &[&'t str]) -> Option<&'t str> {
+/// Removes the path of modules that all names begin with, and returns the line that says so.
+pub fn leave_out_shared_path<'t>(
+    texts: impl IntoIterator<Item = &'t mut String>,
+) -> Option<String> {
+    let mut texts: Vec<&mut String> = texts.into_iter().collect();
+    let names: Vec<&str> = texts.iter().filter_map(|text| name(text)).collect();
+    let path = shared_path(&names)?.to_owned();
+    for text in &mut texts {
+        if let Some(start) = name(text).map(|name| text.len() - name.len()) {
+            text.replace_range(start..start + path.len(), "");
+        }
+    }
+    Some(format!("all names begin with `{path}`, which is left out"))
+}
+
+/// Returns the name of a function in a label or a cell; `None` for what stands below one, or in its place.
+fn name(text: &str) -> Option<&str> {
+    let name = text.strip_prefix(TOO_SHORT_MARK).unwrap_or(text);
+    let is_name = !name.is_empty() && name != "-" && !name.starts_with([' ', '(']);
+    is_name.then_some(name)
+}
+
+/// Returns the longest path of modules, up to and with a `::`, that all names begin with and go on after; `None` for fewer than
+/// two names. The name of a type, which begins with a capital letter, tells more than a module, and stays.
+pub fn shared_path<'t>(names: &[&'t str]) -> Option<&'t str> {
     let (first, others) = names.split_first()?;
     let path = segments(first)
         .map(|start| &first[..start])
         .filter(|path| path.ends_with("::") && !path.contains(' '))
+        .take_while(|path| !ends_with_type(path))
         .take_while(|path| others.iter().all(|name| goes_on(name, path)))
         .last();
     path.filter(|_| others.iter().any(|other| other != first))
+}
+
+fn ends_with_type(path: &str) -> bool {
+    let parent = path.trim_end_matches("::").rsplit("::").next();
+    parent.is_some_and(|part| part.starts_with(|first: char| first.is_uppercase() || first == '<'))
 }
 
 fn goes_on(name: &str, path: &str) -> bool {
@@ -493,6 +522,8 @@ mod tests {
             ),
             (&["app::f", "app::g<app::X>"], Some("app::")),
             (&["app::a", "app::a::f"], Some("app::")),
+            (&["app::Mlp::forward", "app::Mlp::new"], Some("app::")),
+            (&["Mlp::a::f", "Mlp::a::g"], None),
             (&["app::f", "app"], None),
             (&["app::f", "other::f"], None),
             (&["a.b.c", "a.b.d"], None),

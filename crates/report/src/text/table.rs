@@ -2,7 +2,7 @@
 
 use profiler_host::diagnostics::printable;
 
-use super::shorten::{TOO_SHORT_MARK, differ_when_cut, shared_path, shorten, width};
+use super::shorten::{TOO_SHORT_MARK, differ_when_cut, leave_out_shared_path, shorten, width};
 use super::style::Style;
 
 /// No table is made narrower than this.
@@ -114,21 +114,14 @@ const GROUP_GAP: usize = 3;
 
 impl Table {
     /// Draws the table, at most `width` columns wide, but not narrower than [`MIN_WIDTH`]. If it would be wider, columns
-    /// are left out by their ranks, and then texts are shortened. Where names would be, a path that all begin with is left
-    /// out first, and a line below the table says so.
+    /// are left out by their ranks, and then texts are shortened. A path that all names begin with is left out of them, and
+    /// a line below the table says so.
     pub(crate) fn draw(mut self, width: usize, has_color: bool) -> String {
         let width = width.max(MIN_WIDTH);
-        let whole = self.clone();
-        let mut widths = self.fit(width);
-        let mut left_out = None;
-        if self.cuts_names(&widths)
-            && let Some(path) = whole.shared_path()
-        {
-            self = whole;
-            self.leave_out(&path);
-            widths = self.fit(width);
-            left_out = Some(path);
-        }
+        let cells = self.columns.iter_mut().filter(|column| column.is_names);
+        let cells = cells.flat_map(|column| &mut column.cells);
+        let left_out = leave_out_shared_path(self.labels.iter_mut().chain(cells));
+        let widths = self.fit(width);
         self.shorten(&widths);
         let style = Style { has_color };
         let mut lines = Vec::new();
@@ -150,9 +143,7 @@ impl Table {
         for row in 0..self.labels.len() {
             self.push_row(&mut lines, row, &widths, style);
         }
-        lines.extend(
-            left_out.map(|path| format!("all names begin with `{path}`, which is left out")),
-        );
+        lines.extend(left_out);
         lines.join("\n") + "\n"
     }
 
@@ -161,40 +152,6 @@ impl Table {
         let label = self.least_label(width);
         while self.least_width(label, width) > width && self.leave_one_out() {}
         self.widths(width)
-    }
-
-    /// Returns `true` if names are wider than their columns.
-    fn cuts_names(&self, widths: &[usize]) -> bool {
-        let columns = self.columns.iter().zip(widths.iter().skip(1));
-        let mut names = columns.filter(|(column, _)| column.is_names);
-        widths
-            .first()
-            .is_some_and(|width| self.label_width() > *width)
-            || names.any(|(column, width)| column.natural_width() > *width)
-    }
-
-    /// Returns the path that all names begin with.
-    fn shared_path(&self) -> Option<String> {
-        let cells = self.columns.iter().filter(|column| column.is_names);
-        let cells = cells.flat_map(|column| &column.cells);
-        let names = self
-            .labels
-            .iter()
-            .chain(cells)
-            .filter_map(|text| name(text));
-        shared_path(&names.collect::<Vec<&str>>()).map(str::to_owned)
-    }
-
-    /// Removes a path from all names.
-    fn leave_out(&mut self, path: &str) {
-        let cells = self.columns.iter_mut().filter(|column| column.is_names);
-        let cells = cells.flat_map(|column| &mut column.cells);
-        for text in self.labels.iter_mut().chain(cells) {
-            if let Some(name) = name(text) {
-                let start = text.len() - name.len();
-                text.replace_range(start..start + path.len(), "");
-            }
-        }
     }
 
     /// Adds the lines of a row: as many as its cell with the most lines has.
@@ -393,13 +350,6 @@ impl Table {
             }
         }
     }
-}
-
-/// Returns the name of a function in a label or a cell; `None` for what stands below one, or in its place.
-fn name(text: &str) -> Option<&str> {
-    let name = text.strip_prefix(TOO_SHORT_MARK).unwrap_or(text);
-    let is_name = !name.is_empty() && name != "-" && !name.starts_with(' ');
-    is_name.then_some(name)
 }
 
 /// Returns the columns that the widest line takes.

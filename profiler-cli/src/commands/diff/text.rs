@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use profiler_report::internal::{shorten_names, table_width};
+use profiler_report::internal::{leave_out_shared_path, shorten_names, table_width};
 
 use crate::compare::{
     Change, Comparison, Finding, MOST_RUNS, Movement, Row, Verdict, count, percent,
@@ -14,10 +14,13 @@ pub(super) const MOST_FUNCTIONS: &str = "(most functions)";
 /// Rows with the verdict “same” are counted; `all` lists them too.
 pub(super) fn render(comparison: &Comparison, all: bool) -> Vec<String> {
     let mut lines = vec![headline(comparison)];
-    let table = self::table(comparison, all);
+    let mut table = self::table(comparison, all);
     if table.len() > 1 {
         lines.push(String::new());
+        let names = table.iter_mut().skip(1).filter_map(|row| row.first_mut());
+        let left_out = leave_out_shared_path(names);
         lines.extend(aligned(table, table_width()));
+        lines.extend(left_out);
     }
     let shown = comparison
         .rows

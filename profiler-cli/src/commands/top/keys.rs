@@ -1,6 +1,6 @@
 //! The state of the screen, and the keys that change it.
 
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::cursor::{Cursor, Move};
 use super::feed::Shown;

@@ -1,5 +1,6 @@
 //! `profiler top`: a running program, as it changes.
 
+mod canvas;
 mod cursor;
 mod feed;
 mod file;
@@ -10,6 +11,7 @@ mod ranks;
 mod screen;
 mod snapshot;
 mod strip;
+mod styled;
 mod terminal;
 mod text;
 

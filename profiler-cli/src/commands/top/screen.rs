@@ -11,39 +11,35 @@ mod strip;
 use std::path::Path;
 use std::time::SystemTime;
 
-use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::Line as Text;
-use ratatui::widgets::{Paragraph, Wrap};
-
+use super::canvas::{Area, Frame, Paragraph};
 use super::feed::{Feed, Problem};
 use super::keys::{Place, View};
 use super::ranks::{Job, Rank};
+use super::styled::{Color, Style, Text};
 use super::text::printable;
 
-const DIM: Style = Style::new().add_modifier(Modifier::DIM);
-const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
-const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
-const GOOD: Style = Style::new().fg(Color::Green);
-const BAD: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
-const NOTE: Style = Style::new().fg(Color::Yellow);
+const DIM: Style = Style::DIM;
+const BOLD: Style = Style::BOLD;
+const SELECTED: Style = Style::REVERSED;
+const GOOD: Style = Style::new().foreground(Color::DarkGreen);
+const BAD: Style = Style::BOLD.foreground(Color::DarkRed);
+const NOTE: Style = Style::new().foreground(Color::DarkYellow);
 
 /// Screens with fewer lines show neither strip nor sensors.
-const LOW: u16 = 12;
+const LOW: usize = 12;
 
 /// Draws the whole screen.
-pub(super) fn draw(frame: &mut Frame<'_>, job: &Job, view: &mut View, now: SystemTime) {
-    let [screen, bottom] =
-        Layout::vertical([Constraint::Min(0), Constraint::Length(1)]).areas(frame.area());
+pub(super) fn draw(frame: &mut Frame, job: &Job, view: &mut View, now: SystemTime) {
+    let area = frame.area();
+    let (screen, bottom) = area.split_rows(area.height.saturating_sub(1));
     draw_above_foot(frame, screen, (job, view), now);
-    frame.render_widget(foot(view), bottom);
+    frame.draw(foot(view), bottom);
 }
 
 /// Draws what a snapshot shows too.
 pub(super) fn draw_above_foot(
-    frame: &mut Frame<'_>,
-    area: Rect,
+    frame: &mut Frame,
+    area: Area,
     (job, view): (&Job, &mut View),
     now: SystemTime,
 ) {
@@ -51,7 +47,7 @@ pub(super) fn draw_above_foot(
         let lines = job.lines(now);
         let middle = below(frame, area, ranks::head(job, &lines, view));
         if view.shows_help {
-            frame.render_widget(help::help(Place::Ranks), middle);
+            frame.draw(help::help(Place::Ranks), middle);
         } else {
             ranks::draw(frame, middle, &lines, view);
         }
@@ -60,30 +56,29 @@ pub(super) fn draw_above_foot(
     }
 }
 
-fn draw_rank(frame: &mut Frame<'_>, area: Rect, (rank, view): (&Rank, &mut View), now: SystemTime) {
+fn draw_rank(frame: &mut Frame, area: Area, (rank, view): (&Rank, &mut View), now: SystemTime) {
     let Rank { file, feed } = rank;
-    let (columns, has_room) = (usize::from(area.width), area.height >= LOW);
+    let (columns, has_room) = (area.width, area.height >= LOW);
     let has_room = has_room && !view.shows_help;
     let mut head = head::lines(file.path(), feed, view, now, (columns, has_room));
     if has_room && view.place() == Place::Rows {
-        head.extend(strip::lines(&feed.strip, columns, usize::from(area.height)));
+        head.extend(strip::lines(&feed.strip, columns, area.height));
     }
     let middle = below(frame, area, head);
     match (&feed.shown, &view.opened_row) {
-        _ if view.shows_help => frame.render_widget(help::help(view.place()), middle),
+        _ if view.shows_help => frame.draw(help::help(view.place()), middle),
         (Some(shown), Some(name)) => {
             row::draw(frame, middle, shown, name, view.order.by(shown.limit));
         }
         (Some(shown), None) => rows::draw(frame, middle, shown, view),
-        (None, _) => frame.render_widget(waiting(file.path(), feed), middle),
+        (None, _) => frame.draw(waiting(file.path(), feed), middle),
     }
 }
 
 /// Draws lines at the top, and returns the rest of the area.
-fn below(frame: &mut Frame<'_>, area: Rect, head: Vec<Text<'_>>) -> Rect {
-    let lines = u16::try_from(head.len()).unwrap_or(u16::MAX);
-    let [top, rest] = Layout::vertical([Constraint::Length(lines), Constraint::Min(0)]).areas(area);
-    frame.render_widget(Paragraph::new(head), top);
+fn below(frame: &mut Frame, area: Area, head: Vec<Text<'_>>) -> Area {
+    let (top, rest) = area.split_rows(head.len());
+    frame.draw(Paragraph::new(head), top);
     rest
 }
 
@@ -111,7 +106,7 @@ fn waiting<'t>(path: &Path, feed: &Feed) -> Paragraph<'t> {
             ),
         ],
     };
-    Paragraph::new(text).wrap(Wrap { trim: false })
+    Paragraph::wrapped(text)
 }
 
 fn foot<'t>(view: &View) -> Paragraph<'t> {
@@ -128,7 +123,7 @@ fn foot<'t>(view: &View) -> Paragraph<'t> {
         };
         keys.to_owned()
     };
-    Paragraph::new(Text::styled(text, DIM))
+    Paragraph::new(vec![Text::styled(text, DIM)])
 }
 
 #[cfg(test)]

@@ -3,10 +3,8 @@
 use std::time::SystemTime;
 
 use profiler_report::internal::table_width;
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
-use ratatui::buffer::Buffer;
 
+use super::canvas::Frame;
 use super::feed::Problem;
 use super::keys::{Place, View};
 use super::ranks::Job;
@@ -58,33 +56,11 @@ pub(super) fn print(mut job: Job, mut view: View) -> Result<(), Error> {
 }
 
 /// Draws lines of text, without the empty ones at the end.
-pub(super) fn lines(
-    (columns, rows): (usize, usize),
-    draw: impl FnOnce(&mut ratatui::Frame<'_>),
-) -> Vec<String> {
-    let size = |size: usize| u16::try_from(size).unwrap_or(u16::MAX);
-    // A buffer has 65,535 characters at most.
-    let rows = rows.min(usize::from(u16::MAX) / columns.max(1));
-    let backend = TestBackend::new(size(columns), size(rows));
-    let Ok(mut terminal) = Terminal::new(backend);
-    let Ok(frame) = terminal.draw(draw);
-    let mut lines: Vec<String> = (0..size(rows)).map(|row| line(frame.buffer, row)).collect();
+pub(super) fn lines((columns, rows): (usize, usize), draw: impl FnOnce(&mut Frame)) -> Vec<String> {
+    let mut frame = Frame::new(columns, rows);
+    draw(&mut frame);
+    let mut lines: Vec<String> = frame.texts().collect();
     let filled = lines.iter().rposition(|line| !line.is_empty());
     lines.truncate(filled.map_or(0, |last| last + 1));
     lines
-}
-
-/// Returns a line of a screen. A wide character is followed by a cell that is not shown.
-fn line(buffer: &Buffer, row: u16) -> String {
-    let mut line = String::new();
-    let mut column = 0;
-    while column < buffer.area.width {
-        let symbol = buffer[(column, row)].symbol();
-        line += symbol;
-        column += u16::try_from(super::text::width(symbol))
-            .unwrap_or(1)
-            .max(1);
-    }
-    line.truncate(line.trim_end().len());
-    line
 }

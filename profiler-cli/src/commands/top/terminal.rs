@@ -1,6 +1,7 @@
 //! The terminal: it is the program's while `top` runs, and is restored however it ends.
 
 use std::io::{self, BufWriter, IsTerminal, Stdout};
+use std::panic;
 #[cfg(unix)]
 use std::sync::Arc;
 #[cfg(unix)]
@@ -9,10 +10,15 @@ use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::event::{self, Event};
+use crossterm::cursor::{Hide, Show};
+use crossterm::event::{self, Event};
+use crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
+    enable_raw_mode, size,
+};
+use crossterm::{execute, queue};
 
+use super::canvas::Frame;
 use super::keys::View;
 use super::ranks::Job;
 use super::screen;
@@ -29,11 +35,50 @@ const FRAME: usize = 1 << 16;
 const RESTORE: Duration = Duration::from_secs(1);
 
 /// A terminal to which only what has changed is written.
-type Screen = Terminal<CrosstermBackend<BufWriter<Stdout>>>;
+struct Screen {
+    output: BufWriter<Stdout>,
+    shown: Frame,
+}
+
+impl Screen {
+    fn draw(&mut self, draw: impl FnOnce(&mut Frame)) -> io::Result<()> {
+        let (columns, rows) = size()?;
+        let mut frame = Frame::new(columns.into(), rows.into());
+        let (area, shown) = (frame.area(), self.shown.area());
+        if (area.width, area.height) != (shown.width, shown.height) {
+            queue!(self.output, Clear(ClearType::All))?;
+            self.shown = Frame::new(columns.into(), rows.into());
+        }
+        draw(&mut frame);
+        frame.write_changes(&self.shown, &mut self.output)?;
+        self.shown = frame;
+        Ok(())
+    }
+}
+
+/// Takes the terminal. A panic gives it back before it says what is wrong.
+fn enter() -> io::Result<Screen> {
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        let _ = leave();
+        hook(info);
+    }));
+    enable_raw_mode()?;
+    execute!(io::stdout(), EnterAlternateScreen, Hide)?;
+    Ok(Screen {
+        output: BufWriter::with_capacity(FRAME, io::stdout()),
+        shown: Frame::new(0, 0),
+    })
+}
+
+/// Gives the terminal back as it was.
+fn leave() -> io::Result<()> {
+    let raw = disable_raw_mode();
+    execute!(io::stdout(), LeaveAlternateScreen, Show)?;
+    raw
+}
 
 /// Shows the files until a key or a signal ends it.
-///
-/// `ratatui` restores the terminal if the program panics.
 pub(super) fn run(job: Job, view: View) -> Result<(), Error> {
     if !io::stdin().is_terminal() {
         return Err(Error::Usage(
@@ -42,14 +87,8 @@ pub(super) fn run(job: Job, view: View) -> Result<(), Error> {
         ));
     }
     let signals = Signals::watch().map_err(Error::Stdout)?;
-    // Prepares the terminal; its own writer would write a frame in many parts.
-    drop(ratatui::try_init().map_err(Error::Stdout)?);
-    let output = BufWriter::with_capacity(FRAME, io::stdout());
-    let mut terminal = Terminal::new(CrosstermBackend::new(output)).map_err(Error::Stdout)?;
-    let shown = show(&mut terminal, job, view, &signals);
-    // Drawing hides the cursor, and a signal would end the program without the destructor that shows it.
-    let cursor = terminal.show_cursor();
-    let restored = cursor.and(ratatui::try_restore());
+    let shown = enter().and_then(|mut terminal| show(&mut terminal, job, view, &signals));
+    let restored = leave();
     // The shell sees which signal ended the program.
     signals.raise();
     shown.and(restored).map_err(Error::Stdout)

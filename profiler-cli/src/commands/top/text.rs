@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use profiler_report::HistoryPoint;
 use profiler_report::internal::format_time;
-use ratatui::text::Span;
 
 use super::line::Order;
+pub(super) use super::styled::width;
 
 /// Replaces characters that a terminal would execute, or that change the order of the others.
 pub(super) fn printable(text: &str) -> String {
@@ -19,11 +19,6 @@ pub(super) fn printable(text: &str) -> String {
         }
     };
     text.chars().map(shown).collect()
-}
-
-/// Returns the columns that a text takes.
-pub(super) fn width(text: &str) -> usize {
-    Span::raw(text).width()
 }
 
 /// Formats a time with three digits: `1.23 ms`.

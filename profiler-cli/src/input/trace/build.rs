@@ -486,8 +486,10 @@ impl Builder {
         for (track, mut shares) in std::mem::take(&mut self.collector.processor) {
             shares.sort_by_key(|(at, _)| *at);
             let track = self.track(timeline, track, 0, SliceKind::Call);
-            let mut of_thread = ProcessorUse::default();
-            of_thread.track = track;
+            let mut of_thread = ProcessorUse {
+                track,
+                ..ProcessorUse::default()
+            };
             let mut sample = ProcessorSample::default();
             for (place, (at, _)) in shares.iter().enumerate() {
                 if let Some((from, [running, ready])) =

@@ -19,6 +19,8 @@ pub(super) struct Sample {
     pub(super) thread: u32,
     /// The number of the innermost name, with [`ENTERED`] if the thread is directly inside a handle of it; or [`OUTSIDE`].
     pub(super) name: u32,
+    /// It slept, or waited for something. `false` if that is not known.
+    pub(super) is_off: bool,
 }
 
 /// What is known of all devices.
@@ -61,6 +63,8 @@ pub(super) struct Device {
 pub(super) struct Counts {
     /// The samples in idle pieces of the thread that ended the piece, by name as in [`Sample::name`].
     pub(super) names: BTreeMap<u32, u64>,
+    /// Those of them in which the thread was off the processor.
+    pub(super) off: BTreeMap<u32, u64>,
     /// Those in which no scope was open on it.
     pub(super) outside: u64,
     /// The idle time for which there are no samples, in ticks: the thread is not known, or it was too long ago.
@@ -209,6 +213,9 @@ impl Counts {
                 self.outside += 1;
             } else {
                 *self.names.entry(sample.name).or_default() += 1;
+                if sample.is_off {
+                    *self.off.entry(sample.name).or_default() += 1;
+                }
             }
         }
     }

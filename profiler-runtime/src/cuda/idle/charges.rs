@@ -58,6 +58,10 @@ pub(super) fn share(
         own: counts.names.get(&name.id).copied().unwrap_or(0),
         entered: counts.names.get(&(name.id | ENTERED)).copied().unwrap_or(0),
     };
+    let off = |id: u32| {
+        let of = |id: u32| counts.off.get(&id).copied().unwrap_or(0);
+        of(id) + of(id | ENTERED)
+    };
     let all: u64 = counts.names.values().sum::<u64>() + counts.outside;
     idle.samples = all;
     let plain = Plain { sampled_ns, all };
@@ -96,7 +100,10 @@ pub(super) fn share(
     let mut charges: Vec<SampledCharge> = parts
         .into_iter()
         .filter(|part| part.ns > 0.0)
-        .map(|part| part.charge(text(part.name.id)))
+        .map(|part| SampledCharge {
+            off_processor_samples: off(part.name.id),
+            ..part.charge(text(part.name.id))
+        })
         .collect();
     charges.sort_by(|one, other| {
         let longest = other.idle_ns.total_cmp(&one.idle_ns);
@@ -257,6 +264,11 @@ mod tests {
         };
         let counts = Counts {
             names: counts.iter().copied().collect(),
+            // One in ten.
+            off: counts
+                .iter()
+                .map(|(name, count)| (*name, count / 10))
+                .collect(),
             outside,
             unsampled: 0,
         };
@@ -334,10 +346,11 @@ mod tests {
         };
         let idle = shared(1_000.0, &[(1, 10), (1 | ENTERED, 30)], 60, &[one]);
         assert!((charge(&idle, 1) - 400.0).abs() < 1e-6, "{idle:?}");
-        assert_eq!(
-            (idle.charges[0].samples, idle.charges[0].idle_samples),
-            (70, 40)
-        );
+        let [charge] = &idle.charges[..] else {
+            panic!("one charge: {idle:?}")
+        };
+        assert_eq!((charge.samples, charge.idle_samples), (70, 40));
+        assert_eq!(charge.off_processor_samples, 1 + 3);
         assert!((idle.outside_ns - 600.0).abs() < 1e-6);
     }
 

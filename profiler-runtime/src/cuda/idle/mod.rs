@@ -8,6 +8,7 @@
 //! ```
 //!
 //! - [`scan`]: the innermost name of each thread, read from its cells.
+//! - [`innermost`]: which cell of a thread says it.
 //! - [`states`]: what a device did, by its pairs.
 //! - [`account`]: joins both, some seconds later.
 //! - [`charges`]: the idle time of each function, from counts of samples and its exact self time.
@@ -19,6 +20,7 @@
 
 mod account;
 mod charges;
+mod innermost;
 mod scan;
 mod states;
 
@@ -31,11 +33,12 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use profiler_host::background::Background;
-use profiler_host::process::thread::number;
+use profiler_host::process::thread::{number, system_id};
+use profiler_host::process::thread_times::is_off_processor;
 use profiler_host::sync::{Lock, ReentrancyGuard};
 use profiler_report::SampledIdle;
 
-use self::account::Account;
+use self::account::{Account, Sample};
 use self::charges::NameTime;
 use self::scan::Scan;
 use self::states::{Pair, Sums};
@@ -54,6 +57,8 @@ const SETTLE_EVERY: u32 = 25;
 const LATENESS: Duration = Duration::from_secs(10);
 /// A device begins an event this much later than it was recorded, at most, if nothing holds it up.
 const BEGINS_WITHIN_NS: f64 = 10_000.0;
+/// Of how many threads the system is asked in one round whether they are off the processor: 8 µs each.
+const MOST_STATES: usize = 16;
 /// The most threads whose launches are known.
 const MAX_LAUNCHING: usize = 1 << 12;
 
@@ -103,8 +108,10 @@ impl Before {
 /// A copy of the numbers in `LAUNCHING`, so that its lock, which measured threads take, is not taken for each GPU time.
 #[derive(Debug, Default)]
 struct Known {
-    threads: BTreeMap<u32, u32>,
+    threads: BTreeMap<u32, Numbers>,
     numbers: BTreeSet<u32>,
+    /// The system's ids of the threads, by the numbers in their cells.
+    system_ids: BTreeMap<u32, u64>,
     changes: usize,
 }
 
@@ -113,15 +120,29 @@ impl Known {
         let changes = CHANGES.load(Acquire);
         if self.changes != changes {
             self.threads.clone_from(&LAUNCHING.lock().threads);
-            self.numbers = self.threads.values().copied().collect();
+            self.numbers = self.threads.values().map(|thread| thread.cells).collect();
+            let ids = self.threads.values();
+            let ids = ids.filter_map(|thread| Some((thread.cells, thread.system_id?)));
+            self.system_ids = ids.collect();
             self.changes = changes;
+        }
+    }
+
+    /// Notes at the samples of the first threads of a round that launch whether these were off the processor.
+    fn add_states(&self, samples: &mut [Sample]) {
+        let known = samples.iter_mut().filter_map(|sample| {
+            let id = self.system_ids.get(&sample.thread)?;
+            Some((sample, *id))
+        });
+        for (sample, id) in known.take(MOST_STATES) {
+            sample.is_off = is_off_processor(id) == Some(true);
         }
     }
 
     /// Returns the thread that opened the scope with this key.
     fn thread_of(&self, key: u64) -> Option<u32> {
         let gpu_thread = u32::try_from(key >> 40).ok()?;
-        self.threads.get(&gpu_thread).copied()
+        Some(self.threads.get(&gpu_thread)?.cells)
     }
 }
 
@@ -137,11 +158,19 @@ pub(crate) fn is_on() -> bool {
     }
 }
 
+/// What a thread is known by.
+#[derive(Clone, Copy, Debug)]
+struct Numbers {
+    /// The number in its cells.
+    cells: u32,
+    system_id: Option<u64>,
+}
+
 /// The threads that have opened GPU scopes.
 #[derive(Debug, Default)]
 struct Launching {
-    /// By the number in the keys of their scopes, the number in their cells.
-    threads: BTreeMap<u32, u32>,
+    /// By the number in the keys of their scopes.
+    threads: BTreeMap<u32, Numbers>,
     /// Those that have ended, the first one first. Their last scopes may not have been read yet.
     ended: VecDeque<u32>,
 }
@@ -157,7 +186,11 @@ pub(crate) fn note_launching(gpu_thread: u32) {
         };
         launching.threads.remove(&ended);
     }
-    launching.threads.insert(gpu_thread, this_thread());
+    let numbers = Numbers {
+        cells: this_thread(),
+        system_id: system_id(),
+    };
+    launching.threads.insert(gpu_thread, numbers);
     drop(launching);
     CHANGES.fetch_add(1, Release);
 }
@@ -249,6 +282,7 @@ fn run() {
         found.clear();
         let at = now();
         let part = scan.round(at, &launching.numbers, &mut found);
+        launching.add_states(&mut found);
         let mut account = ACCOUNT.lock();
         let Some(state) = account.as_deref_mut() else {
             continue;

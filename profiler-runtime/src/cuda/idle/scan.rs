@@ -7,12 +7,8 @@
 //! A handle that a thread enters marks the cells of all names around its scope with one serial, and a cell of its own with the
 //! same one: the latter says which name is the handle's (`local::links`).
 //!
-//! # Memory orderings
-//!
-//! All accesses are relaxed, and need no more. Cells are never freed, and are found by the acquire loads of
-//! [`all_cells`](stats::all_cells). Each word is read by itself: while a cell moves to another thread, or a scope opens between
-//! the reads of two cells, a sample may name a scope that was open a moment before or after. Such a sample is wrong by
-//! the time that the scan takes, some microseconds, in the place of an instant. No decision depends on it.
+//! [`innermost`](super::innermost) has the memory orderings of these reads. Cells are never freed, and are found by the acquire
+//! loads of [`all_cells`](stats::all_cells).
 //!
 //! # Bounds
 //!
@@ -25,6 +21,7 @@ use std::ops::Bound;
 use std::ptr;
 
 use super::account::{OUTSIDE, Sample};
+use super::innermost::{Shown, innermost};
 use crate::stats::{self, StatCell};
 
 /// About how many cells a round looks at to find what is open. A thread is looked at as a whole.
@@ -35,6 +32,16 @@ const CHECKED: usize = 256;
 const NO_THREAD: u32 = 0;
 /// The thread of a cell that was given back.
 const FREE: u32 = u32::MAX;
+
+impl Shown for StatCell {
+    fn outermost(&self) -> u64 {
+        self.outermost()
+    }
+
+    fn holder(&self) -> (u32, u32) {
+        self.holder()
+    }
+}
 
 /// A cell that was found.
 struct Found {
@@ -78,10 +85,17 @@ impl Scan {
                 break;
             };
             self.last = thread;
-            let name = self.innermost(thread, cells);
+            let cells_of = cells.iter().filter_map(|index| self.cells.get(*index));
+            let name = innermost(thread, cells_of.map(|found| found.cell));
             if name.is_some() || launching.contains(&thread) {
                 let name = name.unwrap_or(OUTSIDE);
-                found.push(Sample { at, thread, name });
+                let is_off = false;
+                found.push(Sample {
+                    at,
+                    thread,
+                    name,
+                    is_off,
+                });
             }
             left = left.saturating_sub(cells.len());
             if left == 0 {
@@ -89,15 +103,6 @@ impl Scan {
             }
         }
         1.0
-    }
-
-    fn innermost(&self, thread: u32, cells: &[usize]) -> Option<u32> {
-        let cells = cells.iter().filter_map(|index| self.cells.get(*index));
-        let open = cells.map(|found| (found.cell.outermost(), found.cell));
-        let open = open.filter(|(serial, cell)| *serial != 0 && cell.thread() == thread);
-        // Of equal serials, the one with `ENTERED`, the highest bit.
-        let innermost = open.map(|(serial, cell)| (serial, cell.name())).max();
-        innermost.map(|(_, name)| name)
     }
 
     /// Adds the cells that were made since the last round.

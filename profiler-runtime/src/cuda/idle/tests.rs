@@ -171,6 +171,7 @@ fn estimated(threads: &[Thread; 2]) -> (Settled, Vec<u64>) {
             at,
             thread: thread.number,
             name: thread.at(at).unwrap_or(OUTSIDE),
+            is_off: false,
         });
         account.add_round(at, 1.0, &samples);
         rounds += 1;
@@ -283,6 +284,7 @@ fn samples_that_nothing_needs_any_more_are_forgotten_and_what_they_said_is_not()
         at,
         thread: 1,
         name: LOAD,
+        is_off: at % 200 == 5,
     };
     for at in (5..2_000).step_by(100) {
         account.add_round(at, 1.0, &[sample(at)]);
@@ -299,6 +301,8 @@ fn samples_that_nothing_needs_any_more_are_forgotten_and_what_they_said_is_not()
     account.add(None, pair(1_900, 1_910));
     let settled = &account.settled()[0];
     assert_eq!(settled.counts.names, BTreeMap::from([(LOAD, 17)]));
+    // Every second one; of those, two were while the device was busy.
+    assert_eq!(settled.counts.off, BTreeMap::from([(LOAD, 8)]));
     assert_eq!(
         (settled.counts.unsampled, settled.sums.idle),
         (0, 990 + 890)
@@ -323,6 +327,7 @@ fn idle_time_that_is_older_than_all_samples_or_of_an_unknown_thread_is_not_sampl
             at,
             thread: 1,
             name: LOAD,
+            is_off: false,
         };
         account.add_round(at, 1.0, &[sample]);
     }

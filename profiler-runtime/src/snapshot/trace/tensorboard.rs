@@ -1,9 +1,9 @@
-//! Windows of a session in a TensorBoard log, as histograms and a text.
+//! Windows of a session in a TensorBoard log, as histograms, scalars of steps and a text.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use profiler_log::{LogError, Scalar, ScalarLogger, TensorBoardLogger};
 use profiler_report::{TableOptions, TimeSource};
@@ -35,8 +35,10 @@ struct Samples {
 /// `Trainer/forward/cuda_ms/histogram`. The table of [`key_averages`](Trace::key_averages) is written as the text
 /// `key_averages`, with full names and a unit in each cell. The step is the window's [`step_num`](Trace::step_num), or
 /// one more if the window was cut short; the wall time is the end of the window. The samples of devices that the
-/// session took are scalars with their own times, such as `gpu0/power_w`; their steps count the samples. A window
-/// without scopes writes nothing; any other window is flushed.
+/// session took are scalars with their own times, such as `gpu0/power_w`; their steps count the samples. If kernels were
+/// recorded, the scalars `gpu0/busy_percent` and `gpu0/idle_percent` say for each step of the window which part of its
+/// recorded time the device was busy and idle, by the rules of [`GpuIdle`](crate::report::GpuIdle); their step is the
+/// number of the step, and their time its end. A window without scopes writes nothing; any other window is flushed.
 ///
 /// Give simultaneous sessions separate loggers with separate folders: `TensorBoard` discards earlier values of a
 /// tag when its step goes back.
@@ -102,6 +104,7 @@ fn log(
     outcome
         .and(add_table(board, trace, step, end))
         .and(add_gpu_samples(board, trace, samples_so_far))
+        .and(add_steps(board, trace))
         .and(board.flush())
 }
 
@@ -122,6 +125,35 @@ fn add_gpu_samples(
             samples_so_far.fetch_max(step + 1, Relaxed);
             for (tag, value) in sample.scalars(device) {
                 let scalar = Scalar::new(&tag, value, step, sample.wall_time());
+                outcome = outcome.and(board.add(&scalar));
+            }
+        }
+    }
+    outcome
+}
+
+/// Adds how busy each device was in each step, if kernels were recorded.
+fn add_steps(board: &TensorBoardLogger, trace: &Trace) -> Result<(), LogError> {
+    if !trace.has_kernels() || trace.steps.is_empty() {
+        return Ok(());
+    }
+    let line = trace.timeline();
+    let idle = line.gpu_idle();
+    let mut outcome = Ok(());
+    for step in &line.steps {
+        let end = u64::try_from(step.end_ns).unwrap_or_default();
+        let end = trace.start() + Duration::from_nanos(end);
+        for device in &idle.devices {
+            let times = device.within(step.start_ns, step.end_ns);
+            let Some(busy) = times.busy_share() else {
+                continue;
+            };
+            let ordinal = device
+                .device
+                .map_or_else(String::new, |ordinal| ordinal.to_string());
+            for (state, share) in [("busy", busy), ("idle", 1.0 - busy)] {
+                let tag = format!("gpu{ordinal}/{state}_percent");
+                let scalar = Scalar::new(&tag, 100.0 * share, step.number, end);
                 outcome = outcome.and(board.add(&scalar));
             }
         }

@@ -32,9 +32,9 @@ impl<W: Write> TimelineWriter<'_, W> {
             };
             let mut end = None;
             for span in of_thread.spans() {
-                let [running, ready] = [span.running_ns, span.ready_ns].map(|ns| span.percent(ns));
-                write(span.start_ns, running, ready)?;
-                end = Some(span.end_ns);
+                let [running, ready] = [span.running, span.ready].map(|ns| span.percent(ns));
+                write(span.start, running, ready)?;
+                end = Some(span.end);
             }
             if let Some(end) = end {
                 write(end, 0.0, 0.0)?;

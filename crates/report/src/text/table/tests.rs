@@ -123,7 +123,7 @@ fn recursive_calls_show_both_counts() {
 }
 
 #[test]
-fn a_path_that_all_names_share_is_left_out_where_names_would_be_cut() {
+fn a_path_that_all_names_share_is_left_out() {
     let names = [
         "the_application::model::encoder::attention",
         "~ the_application::model::encoder::feed_forward",
@@ -142,12 +142,18 @@ fn a_path_that_all_names_share_is_left_out_where_names_would_be_cut() {
     assert!(labels[3].starts_with("norm "), "{narrow}");
     let line = "all names begin with `the_application::model::`, which is left out";
     assert_eq!(labels[4..], [line], "{narrow}");
-    // There is room for all, or nothing that all share.
-    let wide = table(&names, calls(&names)).draw(80, false);
+    let wide = table(&names, calls(&names)).draw(200, false);
+    let lines = |table: &str| table.lines().map(str::to_owned).collect::<Vec<String>>();
+    assert_eq!(lines(&wide)[2..], lines(&narrow)[2..]);
+    // What stands in place of a name is none, and a row alone shares nothing.
+    let with_outside = [names[0], "(outside of measured functions)", names[3]];
+    let drawn = table(&with_outside, calls(&with_outside)).draw(200, false);
     assert!(
-        wide.contains(names[0]) && !wide.contains("left out"),
-        "{wide}"
+        drawn.contains("\nnorm ") && drawn.contains("\n(outside"),
+        "{drawn}"
     );
+    let alone = table(&names[..1], calls(&names[..1])).draw(200, false);
+    assert!(alone.contains(names[0]), "{alone}");
     let other = [names[0], "other::function_with_a_long_name::and_more_of_it"];
     let cut = table(&other, calls(&other)).draw(MIN_WIDTH, false);
     assert!(cut.contains('…') && !cut.contains("left out"), "{cut}");

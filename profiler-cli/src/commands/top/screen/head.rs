@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use ratatui::text::{Line as Text, Span};
-
 use super::super::feed::{Feed, Health, Problem, Shown};
 use super::super::keys::{Place, View};
 use super::super::line::Order;
 use super::super::pace::Pace;
+use super::super::styled::{Span, Text};
 use super::super::text::{age, count, percent, printable, time, width};
 use super::{BAD, BOLD, DIM, GOOD, NOTE, sensors};
 
@@ -30,7 +29,7 @@ pub(super) fn lines<'t>(
     if view.place() == Place::Row {
         return lines;
     }
-    lines.push(Text::from(Span::styled(sums(shown, view), DIM)));
+    lines.push(Text::styled(sums(shown, view), DIM));
     let now = pace(&feed.pace)
         .into_iter()
         .chain(sensors::texts(&shown.summary.gpus, columns));

@@ -1,9 +1,8 @@
 //! The list of keys, and what the columns mean.
 
-use ratatui::text::{Line as Text, Span};
-use ratatui::widgets::{Paragraph, Wrap};
-
+use super::super::canvas::Paragraph;
 use super::super::keys::{KEYS, Place};
+use super::super::styled::{Span, Text};
 use super::super::text::width;
 use super::BOLD;
 
@@ -34,5 +33,5 @@ pub(super) fn help<'t>(place: Place) -> Paragraph<'t> {
         &["", ROWS, STRIP]
     };
     lines.extend(texts.iter().map(|text| Text::raw(*text)));
-    Paragraph::new(lines).wrap(Wrap { trim: false })
+    Paragraph::wrapped(lines)
 }

@@ -1,16 +1,13 @@
 //! A line for each rank.
 
 use profiler_report::internal::shorten_names_in_the_middle;
-use ratatui::Frame;
-use ratatui::layout::{Constraint, Rect};
-use ratatui::style::Style;
-use ratatui::text::Line as Text;
-use ratatui::widgets::{Cell, Row, Table};
 
+use super::super::canvas::{Area, Frame};
 use super::super::feed::Health;
 use super::super::keys::View;
 use super::super::ranks::{Job, RankLine};
 use super::super::strip::Source;
+use super::super::styled::{Style, Text};
 use super::super::text::{count, percent, printable, time, width};
 use super::{BAD, BOLD, DIM, SELECTED, strip};
 
@@ -29,7 +26,7 @@ const SLOW_RULE: &str =
 struct Column {
     title: &'static str,
     /// The fewest columns of a terminal that have room for it.
-    from: u16,
+    from: usize,
     is_text: bool,
     value: fn(&RankLine) -> String,
 }
@@ -153,10 +150,9 @@ pub(super) fn head<'t>(job: &Job, lines: &[RankLine], view: &View) -> Vec<Text<'
 }
 
 /// Draws the ranks.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, lines: &[RankLine], view: &mut View) {
+pub(super) fn draw(frame: &mut Frame, area: Area, lines: &[RankLine], view: &mut View) {
     let keys = lines.iter().map(|line| &*line.key);
-    view.ranks
-        .settle(keys, usize::from(area.height).saturating_sub(1));
+    view.ranks.settle(keys, area.height.saturating_sub(1));
     let has_gpu = lines.iter().any(|line| line.busy.is_some());
     let columns = COLUMNS.iter().filter(|column| column.from <= area.width);
     let columns: Vec<&Column> = columns
@@ -168,7 +164,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, lines: &[RankLine], view: 
     };
     let widths: Vec<usize> = columns.iter().map(|column| widest(column)).collect();
     let taken: usize = widths.iter().map(|width| width + 2).sum();
-    let rest = usize::from(area.width).saturating_sub(taken);
+    let rest = area.width.saturating_sub(taken);
     // What the functions do not need is the strip's.
     let longest = lines.iter().filter_map(|line| line.top.as_ref());
     let longest = longest.map(|(name, _)| width(name) + 8).max().unwrap_or(0);
@@ -191,38 +187,36 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, lines: &[RankLine], view: 
     let (has_top, skipped) = (top >= TOP, usize::from(strip == 0));
     let rows = shown.zip(names.into_iter().zip(shares));
     let rows = rows.map(|((is_selected, line), (name, share))| {
-        let cell = |column: &&Column| aligned((column.value)(line).into(), column.is_text);
+        let cell = |column: &&Column| aligned(Text::raw((column.value)(line)), column.is_text);
         let cells = columns.iter().map(cell);
-        let strip = Cell::from(Text::raw(strip_of(line, strip)));
-        let name = has_top.then(|| Cell::from(name + &share));
-        let row = Row::new(cells.chain([strip].into_iter().skip(skipped)).chain(name));
+        let strip = Text::raw(strip_of(line, strip));
+        let name = has_top.then(|| Text::raw(name + &share));
+        let cells = cells.chain([strip].into_iter().skip(skipped)).chain(name);
         let style = match line.health {
             _ if line.slow.is_some() => BAD,
             Some(Health::Running) => Style::new(),
             _ => DIM,
         };
-        row.style(if is_selected {
-            style.patch(SELECTED)
+        let style = if is_selected {
+            style.and(SELECTED)
         } else {
             style
-        })
+        };
+        (style, cells.collect())
     });
     let titles = columns
         .iter()
         .map(|column| aligned(Text::styled(column.title, BOLD), column.is_text));
     let others = [("strip", strip > 0), ("top function", has_top)];
     let others = others.into_iter().filter(|(_, is_shown)| *is_shown);
-    let others = others.map(|(title, _)| Cell::from(Text::styled(title, BOLD)));
-    let header = Row::new(titles.chain(others));
+    let others = others.map(|(title, _)| Text::styled(title, BOLD));
+    let header = (Style::new(), titles.chain(others).collect());
     let lengths = widths
         .iter()
         .chain([&strip, &top].into_iter().skip(skipped));
-    let lengths =
-        lengths.map(|width| Constraint::Length(u16::try_from(*width).unwrap_or(u16::MAX)));
-    frame.render_widget(
-        Table::new(rows, lengths).header(header).column_spacing(2),
-        area,
-    );
+    let lengths: Vec<usize> = lengths.copied().collect();
+    let rows = std::iter::once(header).chain(rows);
+    frame.draw_table(rows, (&lengths, 2), area);
 }
 
 /// Draws what the first device did, the newest column on the right.
@@ -233,6 +227,6 @@ fn strip_of(line: &RankLine, columns: usize) -> String {
     format!("{cells:>columns$}")
 }
 
-fn aligned(text: Text<'_>, is_text: bool) -> Cell<'_> {
-    Cell::from(if is_text { text } else { text.right_aligned() })
+fn aligned(text: Text<'_>, is_text: bool) -> Text<'_> {
+    if is_text { text } else { text.right_aligned() }
 }

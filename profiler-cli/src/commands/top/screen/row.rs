@@ -2,49 +2,41 @@
 
 use profiler_report::internal::shorten_names_in_the_middle;
 use profiler_report::{Histogram, Row, Times};
-use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::text::{Line as Text, Span};
-use ratatui::widgets::Paragraph;
 
+use super::super::canvas::{Area, Frame, Paragraph};
 use super::super::feed::Shown;
 use super::super::line::{Line, Order};
+use super::super::styled::{Span, Text};
 use super::super::text::{bars, count, counted, eighths, heights, percent, printable, time, width};
 use super::{BOLD, DIM};
 
 /// From this width on, callers stand beside the times of calls.
-const WIDE: u16 = 110;
+const WIDE: usize = 110;
 /// The columns of a bar of the histogram, at most.
 const BAR: usize = 40;
 
 /// Draws the function with this name.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, shown: &Shown, name: &str, order: Order) {
+pub(super) fn draw(frame: &mut Frame, area: Area, shown: &Shown, name: &str, order: Order) {
     let is_it = |row: &&Row| printable(&row.name) == name;
     let row = shown.summary.rows.iter().find(is_it);
     let line = shown.lines.iter().find(|line| line.name == name);
     let (Some(row), Some(line)) = (row, line) else {
         let text = format!("{name} is no longer in the file; Esc goes back");
-        frame.render_widget(Paragraph::new(text), area);
+        frame.draw(Paragraph::new(vec![Text::raw(text)]), area);
         return;
     };
     let mut above = numbers(shown, row, line);
     above.extend(history(shown, line, order, area));
-    let lines = u16::try_from(above.len()).unwrap_or(u16::MAX);
-    let [top, bottom] =
-        Layout::vertical([Constraint::Length(lines), Constraint::Min(0)]).areas(area);
-    frame.render_widget(Paragraph::new(above), top);
+    let (top, bottom) = area.split_rows(above.len());
+    frame.draw(Paragraph::new(above), top);
     let (times, callers) = if area.width >= WIDE {
-        let halves = [Constraint::Percentage(50), Constraint::Percentage(50)];
-        let [left, right] = Layout::horizontal(halves).spacing(2).areas(bottom);
-        (left, right)
+        bottom.halves(2)
     } else {
-        let most = Constraint::Length(bottom.height.div_ceil(2));
-        let [upper, lower] = Layout::vertical([most, Constraint::Min(0)]).areas(bottom);
-        (upper, lower)
+        bottom.split_rows(bottom.height.div_ceil(2))
     };
     let is_of_cuda = order.is_of_cuda() && row.cuda_histogram.is_some();
-    frame.render_widget(Paragraph::new(histogram(row, is_of_cuda, times)), times);
-    frame.render_widget(Paragraph::new(callers_of(shown, row, callers)), callers);
+    frame.draw(Paragraph::new(histogram(row, is_of_cuda, times)), times);
+    frame.draw(Paragraph::new(callers_of(shown, row, callers)), callers);
 }
 
 /// Returns the numbers of the function.
@@ -114,11 +106,11 @@ fn numbers<'t>(shown: &Shown, row: &Row, line: &Line) -> Vec<Text<'t>> {
 }
 
 /// Draws the time that was spent in the function itself, over the run.
-fn history<'t>(shown: &Shown, line: &Line, order: Order, area: Rect) -> Vec<Text<'t>> {
+fn history<'t>(shown: &Shown, line: &Line, order: Order, area: Area) -> Vec<Text<'t>> {
     let wall_ns = shown.summary.wall_ns;
     let rows = if area.height >= 28 { 3 } else { 1 };
     let chart = |title: &str, order| {
-        let heights = heights(&line.history, wall_ns, usize::from(area.width), order);
+        let heights = heights(&line.history, wall_ns, area.width, order);
         let title = format!("itself on the {title}, over the run of {}", time(wall_ns));
         let title = std::iter::once(Text::styled(title, BOLD));
         title.chain(bars(&heights, rows).into_iter().map(Text::raw))
@@ -140,7 +132,7 @@ fn history<'t>(shown: &Shown, line: &Line, order: Order, area: Rect) -> Vec<Text
 }
 
 /// Draws how many calls took how long.
-fn histogram<'t>(row: &Row, is_of_cuda: bool, area: Rect) -> Vec<Text<'t>> {
+fn histogram<'t>(row: &Row, is_of_cuda: bool, area: Area) -> Vec<Text<'t>> {
     let (of, clock) = if is_of_cuda {
         (&row.cuda_histogram, "GPU")
     } else {
@@ -148,13 +140,13 @@ fn histogram<'t>(row: &Row, is_of_cuda: bool, area: Rect) -> Vec<Text<'t>> {
     };
     let title = Text::styled(format!("how long calls took on the {clock}"), BOLD);
     let mut lines = vec![Text::raw(""), title];
-    let room = usize::from(area.height).saturating_sub(lines.len());
+    let room = area.height.saturating_sub(lines.len());
     let groups = of.as_ref().map_or_else(Vec::new, |of| groups(of, room));
     if groups.is_empty() {
         lines.push(Text::styled("no call has such a time", DIM));
     }
     let most = groups.iter().map(|group| group.calls).max().unwrap_or(0);
-    let bar = BAR.min(usize::from(area.width).saturating_sub(34));
+    let bar = BAR.min(area.width.saturating_sub(34));
     for group in groups {
         let full = eighths(group.calls as f64 / most.max(1) as f64, bar);
         let rest = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][full % 8];
@@ -214,7 +206,7 @@ fn groups(histogram: &Histogram, most: usize) -> Vec<Group> {
 }
 
 /// Returns the functions that called it, the longest time first.
-fn callers_of<'t>(shown: &Shown, row: &Row, area: Rect) -> Vec<Text<'t>> {
+fn callers_of<'t>(shown: &Shown, row: &Row, area: Area) -> Vec<Text<'t>> {
     let mut lines = vec![Text::raw(""), Text::styled("callers", BOLD)];
     let Some(callers) = &shown.callers else {
         let text = "not counted: run the program with PROFILER_CALLERS=1";
@@ -225,7 +217,7 @@ fn callers_of<'t>(shown: &Shown, row: &Row, area: Rect) -> Vec<Text<'t>> {
         .edges
         .iter()
         .filter(|edge| edge.callee == row.name)
-        .take(usize::from(area.height).saturating_sub(lines.len()))
+        .take(area.height.saturating_sub(lines.len()))
         .collect();
     let name = |caller: &Option<String>| {
         let outside = "(outside of measured functions)";
@@ -234,7 +226,7 @@ fn callers_of<'t>(shown: &Shown, row: &Row, area: Rect) -> Vec<Text<'t>> {
     let names: Vec<String> = edges.iter().map(|edge| name(&edge.caller)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let longest = names.iter().map(|name| width(name)).max().unwrap_or(0);
-    let space = longest.min(usize::from(area.width).saturating_sub(30));
+    let space = longest.min(area.width.saturating_sub(30));
     let names = shorten_names_in_the_middle(&names, space);
     for (edge, name) in edges.iter().zip(names) {
         let gap = " ".repeat(space.saturating_sub(width(&name)));

@@ -1,15 +1,12 @@
 //! A line for each function.
 
-use profiler_report::internal::shorten_names_in_the_middle;
-use ratatui::Frame;
-use ratatui::layout::{Constraint, Rect};
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::Line as Text;
-use ratatui::widgets::{Cell, Paragraph, Row, Table, Wrap};
+use profiler_report::internal::{shared_path, shorten_names_in_the_middle};
 
+use super::super::canvas::{Area, Frame, Paragraph};
 use super::super::feed::Shown;
 use super::super::keys::View;
 use super::super::line::{Line, Order};
+use super::super::styled::{Color, Style, Text};
 use super::super::text::{bars, count, heights, percent, printable, time, width};
 use super::{BOLD, SELECTED};
 
@@ -114,61 +111,76 @@ fn or_nothing(time_ns: Option<f64>) -> String {
     time_ns.map_or_else(String::new, time)
 }
 
+/// Returns the modules that all names begin with, and the head of the names, which says them if there is room.
+fn modules(lines: &[Line], space: usize) -> (&str, String) {
+    let names: Vec<&str> = lines.iter().map(|line| &*line.name).collect();
+    let head = shared_path(&names).map(|path| (path, format!("name, in {path}")));
+    let fitting = head.filter(|(_, head)| width(head) <= space);
+    fitting.unwrap_or_else(|| ("", "name".to_owned()))
+}
+
+/// Returns a name without the modules that it begins with.
+fn within<'n>(name: &'n str, modules: &str) -> &'n str {
+    name.strip_prefix(modules).unwrap_or(name)
+}
+
 /// Draws the functions that match the filter, sorted.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, shown: &Shown, view: &mut View) {
+pub(super) fn draw(frame: &mut Frame, area: Area, shown: &Shown, view: &mut View) {
     if let Some(reason) = shown.summary.nothing_measured.as_deref() {
         let text = format!("nothing was measured yet: {}", printable(reason));
-        frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), area);
+        frame.draw(Paragraph::wrapped(vec![Text::raw(text)]), area);
         return;
     }
-    let available = usize::from(area.width);
+    let available = area.width;
     let mut columns = columns(&shown.lines, available);
     let visible = view.visible(shown);
     let keys = visible.iter().map(|line| &*line.name);
-    view.rows
-        .settle(keys, usize::from(area.height).saturating_sub(1));
+    view.rows.settle(keys, area.height.saturating_sub(1));
     let (order, rows) = (view.order.by(shown.limit), view.rows.shown(&visible));
 
-    // What names do not need is the history's.
     let mut name = available.saturating_sub(taken(&columns));
-    let longest = shown.lines.iter().map(|line| width(&line.name)).max();
-    let spare = name.saturating_sub(longest.unwrap_or(0).max(NAME));
+    let (path, title) = modules(&shown.lines, name);
+    // What names do not need is the history's.
+    let lines = shown.lines.iter();
+    let longest = lines.map(|line| width(within(&line.name, path))).max();
+    let spare = name.saturating_sub(longest.unwrap_or(0).max(width(&title)).max(NAME));
     if let Some(history) = columns.iter_mut().find(|column| column.title == "history") {
         history.width += spare;
         name -= spare;
     }
     let style_of = |of: Option<Order>| {
         if of == Some(order) {
-            BOLD.fg(Color::Cyan).add_modifier(Modifier::UNDERLINED)
+            BOLD.foreground(Color::DarkCyan).and(Style::UNDERLINED)
         } else {
             BOLD
         }
     };
-    let title = |column: &Column| {
-        Cell::from(Text::styled(column.title, style_of(column.order)).right_aligned())
-    };
-    let first = Cell::from(Text::styled("name", style_of(Some(Order::Name))));
-    let header = Row::new(std::iter::once(first).chain(columns.iter().map(title)));
-    let names: Vec<&str> = rows.clone().map(|(_, line)| &*line.name).collect();
+    let head = |column: &Column| Text::styled(column.title, style_of(column.order)).right_aligned();
+    let first = Text::styled(title, style_of(Some(Order::Name)));
+    let header: Vec<Text<'_>> = std::iter::once(first)
+        .chain(columns.iter().map(head))
+        .collect();
+    let names = rows.clone().map(|(_, line)| within(&line.name, path));
+    let names: Vec<&str> = names.collect();
     let names = shorten_names_in_the_middle(&names, name);
     let rows = rows.zip(names).map(|((is_selected, line), name)| {
         let numbers = columns.iter().map(|column| {
             if column.title == "history" {
                 let wall_ns = shown.summary.wall_ns;
                 let heights = heights(&line.history, wall_ns, column.width, order);
-                Cell::from(Text::raw(bars(&heights, 1).concat()))
+                Text::raw(bars(&heights, 1).concat())
             } else {
-                Cell::from(Text::raw((column.value)(line)).right_aligned())
+                Text::raw((column.value)(line)).right_aligned()
             }
         });
-        let row = Row::new(std::iter::once(Cell::from(name)).chain(numbers));
-        row.style(if is_selected { SELECTED } else { Style::new() })
+        let style = if is_selected { SELECTED } else { Style::new() };
+        (
+            style,
+            std::iter::once(Text::raw(name)).chain(numbers).collect(),
+        )
     });
-    let length = |columns: usize| Constraint::Length(u16::try_from(columns).unwrap_or(u16::MAX));
-    let widths =
-        std::iter::once(length(name)).chain(columns.iter().map(|column| length(column.width)));
-    frame.render_widget(
-        Table::new(rows, widths).header(header).column_spacing(1),
-        area,
-    );
+    let widths = columns.iter().map(|column| column.width);
+    let widths: Vec<usize> = std::iter::once(name).chain(widths).collect();
+    let rows = std::iter::once((Style::new(), header)).chain(rows);
+    frame.draw_table(rows, (&widths, 1), area);
 }

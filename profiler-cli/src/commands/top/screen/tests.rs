@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use profiler_report::{HistoryPoint, SampledGpu, Summary, Times};
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::super::file::Look;
 use super::super::line::Order;
@@ -278,6 +278,31 @@ fn rows_are_sorted_and_filtered() {
     view.filter.clear();
     let screen = drawn(&job(fed()), &mut view, (80, 7), 400);
     assert!(screen[4].starts_with("optimizer::step"), "{screen:#?}");
+}
+
+#[test]
+fn modules_that_all_names_begin_with_stand_in_the_head_if_there_is_room() {
+    let mut summary = summary(25e9, 1);
+    for row in &mut summary.rows {
+        row.name = format!("app::{}", row.name);
+    }
+    let mut view = view();
+    let screen = drawn(&job(fed_with([summary.clone()])), &mut view, (80, 9), 400);
+    assert!(screen[3].starts_with("name, in app:: "), "{screen:#?}");
+    assert!(
+        screen[4].starts_with("model::Transformer::forward "),
+        "{screen:#?}"
+    );
+    // Names are found and opened as a whole.
+    view.filter = "app::opt".to_owned();
+    let screen = drawn(&job(fed_with([summary.clone()])), &mut view, (80, 9), 400);
+    assert!(screen[4].starts_with("optimizer::step "), "{screen:#?}");
+    view.filter.clear();
+    for row in &mut summary.rows {
+        row.name = format!("the_application_of_many_words_{}", row.name);
+    }
+    let screen = drawn(&job(fed_with([summary])), &mut view, (80, 9), 400);
+    assert!(screen[3].starts_with("name  "), "{screen:#?}");
 }
 
 #[test]

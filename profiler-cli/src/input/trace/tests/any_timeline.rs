@@ -453,18 +453,17 @@ fn group(name: &str, size: u64) -> ProcessGroup {
     }
 }
 
-/// Makes samples from lengths of spans, and which parts of them the thread ran, and of the rest was ready to.
-fn on_processor((track, spans): (u32, Vec<(i64, f64, f64)>)) -> ProcessorUse {
+/// Makes samples from lengths of spans, for how many thousandths of them the thread ran, and of the rest was ready to.
+fn on_processor((track, spans): (u32, Vec<(i64, i64, i64)>)) -> ProcessorUse {
     let mut of_thread = ProcessorUse::default();
     let mut sample = ProcessorSample::default();
     (of_thread.track, sample.at_ns) = (track, 7);
     of_thread.samples.push(sample);
     for (ns, running, ready) in spans {
-        let part = |of: i64, part: f64| (of as f64 * part) as i64;
-        let running = part(ns, running);
+        let running = ns * running / 1_000;
         sample.at_ns += ns;
         sample.running_ns += running;
-        sample.ready_ns += part(ns - running, ready);
+        sample.ready_ns += (ns - running) * ready / 1_000;
         of_thread.samples.push(sample);
     }
     of_thread
@@ -482,7 +481,7 @@ fn beside() -> impl Strategy<Value = Timeline> {
         of(0..3_u32),
     );
     let counters = prop::collection::btree_map(counter, -9.5..9.5_f64, 0..3);
-    let spans = prop::collection::vec((1..SLOT_NS, 0.0..1.0_f64, 0.0..1.0_f64), 1..4);
+    let spans = prop::collection::vec((1..SLOT_NS, 0..=1_000_i64, 0..=1_000_i64), 1..4);
     let processor = prop::collection::btree_map(0..2_u32, spans, 0..3);
     let keys = prop_oneof![
         "[a-z]{1,4}",
