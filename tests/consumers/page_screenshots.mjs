@@ -1,6 +1,6 @@
 // Takes the pictures of the page for the README, of a page that quickstart, built with optimization, wrote on a simulated GPU with
-// its CUPTI. DRIVER is a folder with the simulated driver as `libcuda.so.1`. Kernels take 20 times as long as otherwise, as the
-// README says, so that the pictures look alike on a busy machine:
+// its CUPTI. DRIVER is a folder with the simulated driver as `libcuda.so.1`. Kernels take 20 times as long as otherwise, so that
+// pictures taken on a busy machine show a busy GPU too; the README says that they are slow:
 //
 //     export SIMULATED_DRIVER='log off; kernel affine 160us; kernel softmax 80us; kernel errors 80us; kernel gradient 240us;
 //         kernel pass_back 160us; kernel descend 60us'

@@ -7,6 +7,7 @@ mod about;
 mod bars;
 mod baseline;
 mod data;
+mod devices;
 mod escape;
 #[cfg(test)]
 mod extreme_tests;
@@ -14,6 +15,7 @@ mod numbers;
 mod of_timeline;
 mod overview;
 mod packed;
+mod parts;
 mod sentence;
 mod strip;
 mod table;

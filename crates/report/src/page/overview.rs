@@ -1,9 +1,9 @@
 //! The top of the page: what was measured, the verdict, what GPUs did, and the functions that take most of the time.
 
 use super::Page;
+use super::devices;
 use super::escape::{Name, Text};
 use super::sentence;
-use super::strip;
 use super::verdict;
 use crate::date;
 use crate::idle::GpuIdle;
@@ -38,7 +38,7 @@ pub(super) fn push(html: &mut String, page: &Page<'_>, title: &str, idle: &GpuId
         html.push_str("</details>\n");
     }
     html.push_str("</section>\n");
-    strip::push(html, idle);
+    devices::push(html, idle);
     html.push_str("<section id=clocks aria-label=\"Where the time went\">\n");
     push_clock(html, summary, "cpu", "CPU", |row| row.cpu);
     push_clock(html, summary, "cuda", "CUDA", |row| row.cuda);

@@ -1,4 +1,4 @@
-//! The strip of each device at the top of the page, and beside it the functions: busy times solid, idle times hatched.
+//! The strip of a device: when it was busy, and which functions kept it waiting. `parts` has the functions beside it.
 //!
 //! Both are SVG that needs no script. Hatchings are tiles in pixels, so that they look alike at any width: a path of all
 //! columns cuts each part out of a surface that has its hatching.
@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use super::escape::{Name, Text};
-use super::overview::counted;
-use crate::idle::{DeviceIdle, GpuIdle, IdleStrip, StripPart};
+use super::escape::Text;
+use super::parts;
+use crate::idle::{DeviceIdle, IdleStrip, StripPart};
 use crate::sentence::percent;
 use crate::text::units::time;
 
@@ -16,18 +16,10 @@ use crate::text::units::time;
 const COLUMNS: usize = 300;
 /// The height of a strip in the units of its paths.
 const HEIGHT: i64 = 1000;
-/// Of more devices, the strips are low, and all bars and sentences but those of one device are folded.
-pub(super) const DEVICES: usize = 4;
 /// What stands above the bars of a device.
 const BARS: &str = "Busy with its work, or idle because of it";
-/// The most devices that have a strip.
-const STRIPS: usize = 8;
-/// The most devices that a folded list has.
-pub(super) const FOLDED: usize = 60;
 /// The tints of a hue that distinguish names. The script has the same.
 const TINTS: u32 = 5;
-/// Less of a window is not said beside a bar that has more.
-const LEAST_SAID: f64 = 0.0005;
 /// A name is written into a strip if its function has half of each of so many columns in a row.
 const LABELLED: usize = COLUMNS / 12;
 
@@ -44,101 +36,17 @@ const HATCHINGS: [&str; 8] = [
 ];
 
 /// The hatching of each function of a device, and its tint.
-type Hatchings = Vec<(usize, u32)>;
-
-/// Writes the strips of the devices, in the order of their numbers. Without any, it writes nothing.
-pub(super) fn push(html: &mut String, idle: &GpuIdle) {
-    let all = &idle.devices;
-    if all.is_empty() {
-        return;
-    }
-    let least = |count| least_busy(all.iter().map(recorded_busy), count);
-    let (shown, first) = (least(STRIPS), least(1));
-    let devices: Vec<&DeviceIdle> = shown.iter().map(|place| &all[*place]).collect();
-    let hatchings = hatchings(&devices);
-    let class = if all.len() > DEVICES {
-        " class=many"
-    } else {
-        ""
-    };
-    let _ = writeln!(
-        html,
-        "<section id=strips{class} aria-label=\"What the GPUs did\">"
-    );
-    push_tiles(html, &hatchings);
-    if all.len() > STRIPS {
-        let _ = writeln!(
-            html,
-            "<p class=note>The {STRIPS} GPUs of {} that were busy least, in the order of their numbers.</p>",
-            all.len()
-        );
-    }
-    for ((number, device), hatchings) in shown.iter().zip(&devices).zip(&hatchings) {
-        let fold = (all.len() > DEVICES).then_some(Fold {
-            is_open: first.contains(number),
-        });
-        push_device(html, device, *number, hatchings, fold);
-    }
-    let others = (0..).zip(all).filter(|(place, _)| !shown.contains(place));
-    push_others(html, &others.map(|(_, device)| device).collect::<Vec<_>>());
-    html.push_str("</section>\n");
-}
-
-/// Returns the share of the time of a device in which it was busy, as far as it was recorded.
-pub(super) fn recorded_busy(device: &DeviceIdle) -> f64 {
-    let recorded = device.window_ns() - device.not_recorded_ns;
-    if recorded > 0 {
-        device.busy_ns as f64 / recorded as f64
-    } else {
-        f64::INFINITY
-    }
-}
-
-/// Returns the places of the devices that were busy least, in their order.
-pub(super) fn least_busy(busy: impl Iterator<Item = f64>, count: usize) -> Vec<usize> {
-    let mut sorted: Vec<(usize, f64)> = busy.enumerate().collect();
-    sorted.sort_by(|(_, one), (_, other)| one.total_cmp(other));
-    let mut places: Vec<usize> = sorted.iter().map(|(place, _)| *place).take(count).collect();
-    places.sort_unstable();
-    places
-}
+pub(super) type Hatchings = Vec<(usize, u32)>;
 
 /// The bars of a device of many can be folded.
 #[derive(Clone, Copy)]
-struct Fold {
-    is_open: bool,
-}
-
-/// Lists the devices that have no strip.
-fn push_others(html: &mut String, devices: &[&DeviceIdle]) {
-    if devices.is_empty() {
-        return;
-    }
-    let others = counted(devices.len() as u64, "busier GPU");
-    let _ = write!(
-        html,
-        "<details class=parts><summary>{others}</summary>\n<ol>\n"
-    );
-    for device in devices.iter().take(FOLDED) {
-        let busy = device.busy_ns as f64 / device.window_ns().max(1) as f64;
-        let _ = writeln!(
-            html,
-            "<li><em>{}</em><svg aria-hidden=true><rect class=busy width=\"{:.2}%\" height=100% /></svg><span>{} busy</span>",
-            Text(&device.title()),
-            100.0 * busy,
-            percent(busy)
-        );
-    }
-    html.push_str("</ol>\n");
-    if devices.len() > FOLDED {
-        html.push_str("<p class=note>The rest is left out here: <code>profiler explain</code> shows all.</p>\n");
-    }
-    html.push_str("</details>\n");
+pub(super) struct Fold {
+    pub(super) is_open: bool,
 }
 
 /// Chooses the hatchings. No two functions of a device have the same one, as far as there are enough, and a function has the same
 /// one at all devices where that is free.
-fn hatchings(devices: &[&DeviceIdle]) -> Vec<Hatchings> {
+pub(super) fn hatchings(devices: &[&DeviceIdle]) -> Vec<Hatchings> {
     let mut known: BTreeMap<&str, usize> = BTreeMap::new();
     let mut chosen = Vec::new();
     for device in devices {
@@ -163,7 +71,7 @@ fn hatchings(devices: &[&DeviceIdle]) -> Vec<Hatchings> {
 }
 
 /// Writes the hatchings, which all strips and bars refer to.
-fn push_tiles(html: &mut String, hatchings: &[Hatchings]) {
+pub(super) fn push_tiles(html: &mut String, hatchings: &[Hatchings]) {
     html.push_str("<svg class=tiles aria-hidden=true><defs>");
     let mut tile = |id: &str, class: &str, lines: &str| {
         let _ = write!(
@@ -183,7 +91,7 @@ fn push_tiles(html: &mut String, hatchings: &[Hatchings]) {
     html.push_str("</defs></svg>\n");
 }
 
-fn push_device(
+pub(super) fn push_device(
     html: &mut String,
     device: &DeviceIdle,
     number: usize,
@@ -239,84 +147,8 @@ fn push_device(
             "</details>"
         }
     };
-    push_bars(html, device, &parts, hatchings);
+    parts::push(html, device, &parts, hatchings);
     let _ = writeln!(html, "{end}\n</div>");
-}
-
-/// Writes a bar for each function, and for each other part of the window. Together they are all of it.
-fn push_bars(
-    html: &mut String,
-    device: &DeviceIdle,
-    parts: &BTreeMap<StripPart, i64>,
-    hatchings: &Hatchings,
-) {
-    let window = device.window_ns().max(1) as f64;
-    let part_of = |ns: i64| 100.0 * ns as f64 / window;
-    html.push_str("<ol>\n");
-    let mut bar = |name: &str, busy: i64, idle: i64, part: StripPart| {
-        // In the other parts, nothing was to be done, or it is not known what the device did.
-        let idle_word = match part {
-            StripPart::Function(_)
-            | StripPart::OtherFunctions
-            | StripPart::Outside
-            | StripPart::Launched => " idle",
-            _ => "",
-        };
-        let said = [(busy, " busy"), (idle, idle_word)];
-        // What is as good as nothing is said only of a bar that has no more.
-        let said = said.map(|(ns, word)| (ns as f64 / window, word));
-        let is_said = |(share, _): &&(f64, &str)| *share >= LEAST_SAID;
-        let texts = said.iter().filter(is_said);
-        let mut texts: Vec<String> = texts
-            .map(|(share, word)| format!("{}{word}", percent(*share)))
-            .collect();
-        if texts.is_empty() {
-            texts.push(percent((busy + idle) as f64 / window));
-        }
-        let _ = writeln!(
-            html,
-            "<li>{name}<svg aria-hidden=true><rect class=busy width=\"{:.2}%\" height=100% />\
-             <rect x=\"{:.2}%\" width=\"{:.2}%\" height=100% {} /></svg><span>{}</span>",
-            part_of(busy),
-            part_of(busy),
-            part_of(idle),
-            fill(part, hatchings).as_deref().unwrap_or("class=before"),
-            texts.join(", ")
-        );
-    };
-    let mut busy = device.busy_ns;
-    for (index, function) in (0..).zip(&device.functions) {
-        busy -= function.busy_ns;
-        let name = Name(&function.name).to_string();
-        let part = StripPart::Function(index);
-        bar(&name, function.busy_ns, function.idle_ns, part);
-    }
-    let others = parts.get(&StripPart::OtherFunctions);
-    let others = others.copied().unwrap_or_default();
-    if busy > 0 || others > 0 {
-        let name = if device.functions.is_empty() {
-            "no function dominates"
-        } else {
-            "others"
-        };
-        let name = format!("<em>{name}</em>");
-        bar(&name, busy, others, StripPart::OtherFunctions);
-    }
-    for (part, ns) in parts {
-        if !matches!(
-            part,
-            StripPart::Busy | StripPart::Function(_) | StripPart::OtherFunctions
-        ) {
-            let name = format!("<em>{}</em>", part.label());
-            bar(&name, 0, *ns, *part);
-        }
-    }
-    html.push_str("</ol>\n");
-    if !device.functions.is_empty() {
-        html.push_str(
-            "<p class=note>A function that is not listed counts for the one that called it.</p>\n",
-        );
-    }
 }
 
 /// Writes the name of a function where it is seen best, if there is room for it.
@@ -384,7 +216,7 @@ fn outline(strip: &IdleStrip, part: StripPart) -> String {
 }
 
 /// Returns the attribute that fills a part: `None` for the times in which nothing was to be done, which stay empty.
-fn fill(part: StripPart, hatchings: &Hatchings) -> Option<String> {
+pub(super) fn fill(part: StripPart, hatchings: &Hatchings) -> Option<String> {
     let tile = match part {
         StripPart::Busy => return Some("class=busy".to_owned()),
         StripPart::Function(index) => {

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::gpu_work::GpuWork;
+use crate::idle::GpuIdle;
 use crate::idle::{DeviceFunction, DeviceState};
-use crate::page::Page;
+use crate::page::{Page, devices::push};
 use crate::timeline::{Launch, Slice, SliceKind, SliceName, Timeline, Track, TrackKind};
 
 /// A window of 1 ms: `loader` is in two calls of half of it each, before kernels of 100 µs.

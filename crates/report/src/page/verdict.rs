@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use super::strip::{DEVICES, FOLDED, least_busy, recorded_busy};
+use super::devices::{DEVICES, FOLDED, least_busy, recorded_busy};
 use crate::idle::{GpuIdle, GpuPairs, States};
 use crate::row::Row;
 use crate::sentence::{Sentence, percent};
@@ -133,7 +133,7 @@ pub(super) fn sentences(summary: &Summary, idle: &GpuIdle, pairs: &GpuPairs) -> 
     let shares = Shares::of(summary);
     let mut sentences = vec![where_it_went(summary, &shares)];
     sentences.extend(idle.ranks());
-    let mut devices = devices(summary, idle, pairs);
+    let mut devices = of_devices(summary, idle, pairs);
     let all = devices.len();
     let mut folded = Vec::new();
     if all > DEVICES {
@@ -163,7 +163,7 @@ pub(super) fn sentences(summary: &Summary, idle: &GpuIdle, pairs: &GpuPairs) -> 
 }
 
 /// Returns what is said of each device.
-fn devices(summary: &Summary, idle: &GpuIdle, pairs: &GpuPairs) -> Vec<OfDevice> {
+fn of_devices(summary: &Summary, idle: &GpuIdle, pairs: &GpuPairs) -> Vec<OfDevice> {
     let idle = idle.devices.iter().map(|device| OfDevice {
         title: device.title(),
         busy: recorded_busy(device),
