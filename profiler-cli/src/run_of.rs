@@ -134,9 +134,11 @@ mod tests {
     }
 
     fn window(process: u64, start: i64) -> Timeline {
-        let mut timeline = Timeline::default();
-        timeline.start_unix_ns = start;
-        timeline.duration_ns = SECOND;
+        let mut timeline = Timeline {
+            start_unix_ns: start,
+            duration_ns: SECOND,
+            ..Timeline::default()
+        };
         timeline.tracks.push(Track {
             process,
             process_name: "train".to_owned(),

@@ -62,12 +62,14 @@ impl Validate {
             }
             Beginning::Trace => {}
             // A file that is none of these is not a damaged one.
-            Beginning::Other => match Input::read(path, Limits::DEFAULT) {
-                Err(
+            Beginning::Other => {
+                if let Err(
                     other @ (InputError::Empty | InputError::Unknown | InputError::Converted(_)),
-                ) => return Err(other),
-                _ => {}
-            },
+                ) = Input::read(path, Limits::DEFAULT)
+                {
+                    return Err(other);
+                }
+            }
         }
         let options = ValidateOptions::default().max_bytes(self.max_bytes);
         let violations = validate_with(path, &options).map_err(|error| match error {

@@ -47,7 +47,8 @@ fn kept(runs: &Value) -> (BTreeMap<String, String>, BTreeSet<String>) {
     for (run, of) in runs.as_object().unwrap() {
         let [command, date, commit, rustc, on] = ["command", "date", "commit", "rustc", "on"]
             .map(|what| of[what].as_str().unwrap_or_else(|| panic!("{run}: {what}")));
-        table += &format!("| {run} | `{command}` | {date} | {commit} | {rustc} | {on} |\n");
+        let row = [&**run, &format!("`{command}`"), date, commit, rustc, on].join(" | ");
+        table.extend(["| ", &row, " |\n"]);
         for (name, value) in of["figures"].as_object().unwrap() {
             let lines = value.as_array().into_iter().flatten();
             let lines = lines.map(|line| format!("\n{}", line.as_str().unwrap()));

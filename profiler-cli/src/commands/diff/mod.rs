@@ -141,29 +141,35 @@ impl Diff {
 
 /// Refuses a run that stands on both sides, or twice on one: as a summary and as a trace, for instance.
 fn refuse_one_run_twice(sides: [(&[PathBuf], &[Input]); 2]) -> Result<(), Error> {
-    let mut all = Vec::new();
-    for (side, (files, inputs)) in (0..).zip(sides) {
-        for (file, input) in files.iter().zip(inputs) {
-            let is_same = |known: &(i32, &PathBuf, &Input)| {
-                same_file(known.1, file) || run_of::is_same(known.2, input)
-            };
-            if let Some((known_side, known, _)) = all.iter().copied().find(is_same) {
-                let what = if same_file(known, file) {
-                    "is given twice".to_owned()
-                } else {
-                    format!("is of the same run as {}", known.display())
-                };
-                let why = if known_side == side {
-                    "and would count as two runs: give one file of each run"
-                } else {
-                    "on the other side: a comparison needs runs of two versions"
-                };
-                return Err(Error::Usage(format!("{}: {what}, {why}", file.display())));
-            }
-            all.push((side, file, input));
-        }
-    }
-    Ok(())
+    let sides = [(1, sides[0]), (2, sides[1])];
+    let files = sides.iter().flat_map(|(side, (files, inputs))| {
+        let files = files.iter().zip(*inputs);
+        files.map(|(file, input)| (*side, file, input))
+    });
+    let files: Vec<(i32, &PathBuf, &Input)> = files.collect();
+    let pairs = || (1..files.len()).flat_map(|at| files[..at].iter().map(move |one| (one, at)));
+    let twice = pairs().find(|(one, at)| same_file(one.1, files[*at].1));
+    let twice = twice.map(|(one, at)| (one, files[at], "is given twice".to_owned()));
+    let same = || {
+        let (one, at) = pairs().find(|(one, at)| run_of::is_same(one.2, files[*at].2))?;
+        Some((
+            one,
+            files[at],
+            format!("is of the same run as {}", one.1.display()),
+        ))
+    };
+    let Some((one, other, what)) = twice.or_else(same) else {
+        return Ok(());
+    };
+    let why = if one.0 == other.0 {
+        "and would count as two runs: give one file of each run"
+    } else {
+        "on the other side: a comparison needs runs of two versions"
+    };
+    Err(Error::Usage(format!(
+        "{}: {what}, {why}",
+        other.1.display()
+    )))
 }
 
 /// Compares the runs in two folders as the command does without options, and returns the lines to print.
