@@ -179,6 +179,10 @@ struct Launching {
 pub(crate) fn note_launching(gpu_thread: u32) {
     // A measured allocator must not open a scope here.
     let _reentrancy = ReentrancyGuard::try_enter();
+    let numbers = Numbers {
+        cells: this_thread(),
+        system_id: system_id(),
+    };
     let mut launching = LAUNCHING.lock();
     if launching.threads.len() >= MAX_LAUNCHING {
         let Some(ended) = launching.ended.pop_front() else {
@@ -186,10 +190,6 @@ pub(crate) fn note_launching(gpu_thread: u32) {
         };
         launching.threads.remove(&ended);
     }
-    let numbers = Numbers {
-        cells: this_thread(),
-        system_id: system_id(),
-    };
     launching.threads.insert(gpu_thread, numbers);
     drop(launching);
     CHANGES.fetch_add(1, Release);
