@@ -321,13 +321,12 @@ mod tests {
         while ThreadTimes::of(ended.id).is_some() {}
         processors.note(&ended);
         // On a busy machine, the test may be interrupted in any sample.
-        let mut samples = std::iter::repeat_with(|| {
+        let mut sampled = Vec::new();
+        while sampled.is_empty() {
             processors.last = 0;
-            processors.sample()
-        });
-        let sampled = samples.find(|sampled| !sampled.is_empty());
-        drop(samples);
-        let sampled = sampled.unwrap_or_default();
+            sampled = processors.sample();
+            assert!(!processors.threads.is_empty(), "this thread lives");
+        }
         let threads: Vec<u64> = sampled.iter().map(|(thread, _)| *thread).collect();
         assert_eq!(threads, [number()]);
         assert!(processors.last > 0);
