@@ -400,6 +400,7 @@ impl Session {
             metadata: state.metadata.clone(),
             last: WallAnchor::narrow(),
             recording: cuda::recording(),
+            why_off: switch::why_off(),
         }
     }
 
