@@ -22,7 +22,7 @@ pub const VARIABLES: [Variable; 25] = [
         name: "PROFILER_ENABLED",
         takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
         default: "`1`",
-        meaning: "Turns measuring on or off. `set_enabled` changes it at run time. Off to the end, it leaves the outputs of the other variables unwritten, and a warning says so.",
+        meaning: "Turns measuring on or off. `set_enabled` changes it at run time. Off to the end, it leaves the outputs of the other variables and of `builder()` unwritten, and a warning says so.",
         names_path: false,
     },
     Variable {
@@ -162,7 +162,7 @@ pub const VARIABLES: [Variable; 25] = [
         name: "PROFILER_TRACE",
         takes: "a file ending in `.json`, `.json.gz`, `.pftrace` or `.pftrace.gz`, or a folder",
         default: "none",
-        meaning: "Records the whole run, or the windows of PROFILER_SCHEDULE, as traces. A folder gets files for TensorBoard's trace plugin (launches have the category `Runtime`); a file ending in `.json` or `.json.gz` is written for Perfetto and HTA (`cuda_runtime`), one ending in `.pftrace` or `.pftrace.gz` for Perfetto alone, in a fraction of the size. A file name gets a number from the second trace on; the rank if RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK or SLURM_PROCID holds a whole number; and the process id if another process has written the file in the meantime.",
+        meaning: "Records the whole run, or the windows of PROFILER_SCHEDULE, as traces. With `PROFILER_ENABLED=0` the recording and its steps begin when the program turns measuring on. A folder gets files for TensorBoard's trace plugin (launches have the category `Runtime`); a file ending in `.json` or `.json.gz` is written for Perfetto and HTA (`cuda_runtime`), one ending in `.pftrace` or `.pftrace.gz` for Perfetto alone, in a fraction of the size. A file name gets a number from the second trace on; the rank if RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK or SLURM_PROCID holds a whole number; and the process id if another process has written the file in the meantime.",
         names_path: true,
     },
     Variable {

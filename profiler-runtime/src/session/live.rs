@@ -237,12 +237,10 @@ impl Session {
                  record fewer windows, or longer ones"
             ));
         }
-        // That it is off has a warning of its own.
-        let is_off = self.is_environment && switch::is_off_by_environment();
-        if steps == 0 && !is_off {
+        if steps == 0 {
             self.warn_of_no_step(&mut notices);
         }
-        if self.is_environment && !is_off && steps > 0 && self.delivery.closed() == 0 {
+        if self.is_environment && steps > 0 && self.delivery.closed() == 0 {
             notices.add(&format!(
                 "PROFILER_SCHEDULE: the recording ended after {steps} steps, before it came to a window: nothing is \
                  written; lessen `skip_first`, `wait` or `warmup`"
@@ -400,6 +398,7 @@ impl Session {
             metadata: state.metadata.clone(),
             last: WallAnchor::narrow(),
             recording: cuda::recording(),
+            why_off: switch::why_off(),
         }
     }
 

@@ -71,7 +71,7 @@ pub(crate) struct Meta {
     pub(crate) options: SessionOptions,
     pub(crate) truncation: Truncation,
     pub(crate) no_cuda_reason: Option<String>,
-    /// Why there are no scopes, if measuring was off when the window was put together.
+    /// Why there are no scopes, if measuring was off when the window closed.
     pub(crate) why_off: Option<&'static str>,
     /// Pairs that the program added, in order.
     pub(crate) metadata: Vec<(String, String)>,

@@ -50,6 +50,8 @@ pub(super) struct WindowClose {
     pub(super) last: WallAnchor,
     /// The period in which CUPTI recorded when the window closed.
     pub(super) recording: Option<Recording>,
+    /// Why measuring was off when the window closed, if it was.
+    pub(super) why_off: Option<&'static str>,
 }
 
 /// A step, with the thread that ended it.

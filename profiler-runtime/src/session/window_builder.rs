@@ -18,7 +18,6 @@ use crate::clock::clock;
 use crate::config::KernelRecording;
 use crate::cuda::{self, GpuRecord, Recording, Status};
 use crate::name;
-use crate::switch;
 
 /// The records of a window so far.
 #[derive(Debug, Default)]
@@ -228,7 +227,7 @@ impl WindowBuilder {
         let expects_cuda = options.cuda && options.expects_cuda && !self.scopes.is_empty();
         let no_cuda_reason =
             (expects_cuda && !has_cuda).then(|| no_cuda_reason(&cuda::known_status()));
-        let why_off = self.scopes.is_empty().then(switch::why_off).flatten();
+        let why_off = closing.why_off.filter(|_| self.scopes.is_empty());
         let closed = spec.closed.unwrap_or(spec.opened);
         let gpu_samples = cuda::nvml::samples_between(
             spec.options.gpu_samples,

@@ -484,6 +484,7 @@ mod tests {
             metadata: Vec::new(),
             last: WallAnchor::narrow(),
             recording: None,
+            why_off: None,
         }
     }
 

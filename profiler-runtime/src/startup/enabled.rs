@@ -35,6 +35,8 @@ pub fn set_enabled(enabled: bool) {
     if enabled && !switch::NEVER_MEASURES {
         clock::warn_if_fallback();
         cuda::nvml::begin(None);
+        #[cfg(feature = "trace")]
+        super::environment::start_deferred();
     }
 }
 

@@ -15,7 +15,6 @@ use profiler_host::process::output::non_blocking;
 use profiler_host::process::signals;
 
 use super::environment;
-use crate::session;
 
 const THREAD: &str = "profiler-control";
 /// How often the file is read.
@@ -51,7 +50,7 @@ fn obey_commands(file: Option<&Path>, is_signalled: &AtomicBool) {
     let mut last = None;
     loop {
         if is_signalled.swap(false, Relaxed) {
-            set_running(!session::environment::is_running());
+            set_running(!environment::is_running());
         }
         let content = file.and_then(read);
         if content != last {
@@ -136,7 +135,7 @@ fn set_running(is_running: bool) {
     if is_running {
         environment::start();
     } else {
-        session::environment::stop();
+        environment::stop();
     }
 }
 

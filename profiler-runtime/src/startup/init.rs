@@ -40,8 +40,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 ///
-/// Returns an error if the environment asks for a log that cannot be opened, or for GPU times (`PROFILER_BACKEND=cuda`)
-/// where there are none.
+/// Returns an error if the environment asks for a log that cannot be opened (none is while `PROFILER_ENABLED` turns measuring
+/// off), or for GPU times (`PROFILER_BACKEND=cuda`) where there are none.
 ///
 /// # Examples
 ///
@@ -278,8 +278,9 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// Returns an error if a log cannot be opened or the crate was built without it, if the file for the summary has an
-    /// ending that names no format, or if GPU times are required ([`Backend::Cuda`]) and there are none.
+    /// Returns an error if a TensorBoard log cannot be opened, if the file for the summary has an ending that names no format,
+    /// or if GPU times are required ([`Backend::Cuda`]) and there are none. While `PROFILER_ENABLED` turns measuring off, no
+    /// log is opened; should the program turn it on later, a log that cannot be opened then is a warning.
     #[must_use = "the profiler closes when its guard is dropped; keep it to the end of `main`: \
                   `let _profiler = profiler_runtime::builder().init()?;`"]
     pub fn init(self) -> Result<ProfilerGuard, InitError> {
@@ -287,7 +288,7 @@ impl Builder {
         if let Some(objection) = self.summary.as_ref().and_then(SummaryTarget::objection) {
             diagnostics::warn_once(&objection);
         }
-        let (has_tensorboard, refused) = with_control(|control| {
+        let (tensorboard, refused) = with_control(|control| {
             let settings = &mut control.settings;
             let is_unset = |name| !settings.from_environment.contains(&name);
             let enabled = self.enabled.filter(|_| is_unset("PROFILER_ENABLED"));
@@ -298,6 +299,9 @@ impl Builder {
             let callers = self.callers.or(for_summary.filter(|callers| *callers));
             let callers = callers.filter(|_| is_unset("PROFILER_CALLERS"));
             let backend = self.backend.filter(|_| is_unset("PROFILER_BACKEND"));
+            let tensorboard = self
+                .tensorboard
+                .filter(|_| is_unset("PROFILER_TENSORBOARD"));
             let thread_time = self
                 .thread_time
                 .filter(|_| is_unset("PROFILER_THREAD_TIME"));
@@ -305,6 +309,9 @@ impl Builder {
             cuda::apply_backend(settings.backend);
             settings.enabled = enabled.unwrap_or(settings.enabled);
             settings.summary = summary.unwrap_or_else(|| settings.summary.clone());
+            if tensorboard.is_some() {
+                settings.tensorboard.clone_from(&tensorboard);
+            }
             if is_unset("PROFILER_GPU_SAMPLES") {
                 settings.gpu_samples = self.gpu_samples.or(settings.gpu_samples);
             }
@@ -323,7 +330,7 @@ impl Builder {
             if let Some(callers) = callers {
                 control.set_callers(callers);
             }
-            (control.settings.tensorboard.is_some(), refused.flatten())
+            (tensorboard, refused.flatten())
         });
         // A stripped program keeps its calls of `init`, and writes nothing.
         if !NEVER_MEASURES {
@@ -340,7 +347,7 @@ impl Builder {
             for logger in self.loggers {
                 collect::add_default(logger);
             }
-            if let Some(dir) = self.tensorboard.filter(|_| !has_tensorboard) {
+            if let Some(dir) = tensorboard {
                 let log = if is_off {
                     collect::tensorboard_on_demand(dir)
                 } else {

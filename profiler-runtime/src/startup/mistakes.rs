@@ -40,9 +40,10 @@ fn outputs_while_off() -> Option<String> {
         let settings = &control.settings;
         let has_trace = cfg!(feature = "trace") && settings.session.trace.is_some();
         let summary = settings.origin("PROFILER_SUMMARY", "`Builder::summary`");
+        let log = settings.origin("PROFILER_TENSORBOARD", "`Builder::tensorboard`");
         [
             (summary, settings.summary != SummaryTarget::Off),
-            ("PROFILER_TENSORBOARD", settings.tensorboard.is_some()),
+            (log, settings.tensorboard.is_some()),
             ("PROFILER_TRACE", has_trace),
         ]
     });

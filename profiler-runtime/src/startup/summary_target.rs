@@ -12,7 +12,7 @@ use crate::switch::{self, with_control};
 /// How long the summary waits for a reader of its output.
 const WAIT: WriteTimeout = WriteTimeout::Total(READER_TIMEOUT);
 
-/// Writes a summary, unless `PROFILER_ENABLED` has left it empty, and warns if that fails.
+/// Writes a summary, unless `PROFILER_ENABLED` has turned measuring off, and warns if that fails.
 pub(super) fn write(target: &SummaryTarget, summary: Summary) {
     let result = match target {
         _ if switch::is_off_by_environment() => Ok(()),

@@ -104,7 +104,7 @@ pub(crate) struct Control {
     pub(crate) settings: Settings,
     /// `true` if the program has called [`set_enabled`].
     is_set_by_program: bool,
-    /// `true` if measuring was ever on.
+    /// `true` if measuring was ever on, apart from [`pause`].
     was_on: bool,
     /// `true` if the program has ever turned measuring off with [`set_enabled`].
     was_turned_off: bool,
@@ -142,7 +142,7 @@ pub(crate) fn with_control<T>(change: impl FnOnce(&mut Control) -> T) -> T {
         Control::new(settings)
     });
     let result = change(control);
-    control.was_on |= control.is_published && control.is_on();
+    control.was_on |= control.is_published && control.settings.enabled;
     let word = control.word();
     let before = SWITCH.load(Relaxed);
     if control.is_published && word != before {
@@ -324,7 +324,7 @@ pub(crate) fn asked_by_environment() -> Option<bool> {
 }
 
 /// Returns `true` if `PROFILER_ENABLED` has turned measuring off, and nothing has turned it on since: the outputs that the
-/// settings ask for would be empty, and are not written.
+/// settings ask for are not written.
 pub(crate) fn is_off_by_environment() -> bool {
     let was_on = || with_control(|control| control.was_on);
     !NEVER_MEASURES && asked_by_environment() == Some(false) && !was_on()

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use profiler_runtime::{init, scope, set_enabled, summary};
+use profiler_runtime::{SummaryTarget, builder, init, scope, set_enabled, summary};
 use profiler_tests::child;
 
 const VARIABLES: [&str; 7] = [
@@ -177,6 +177,37 @@ fn a_program_with_measuring_off_writes_nothing_and_says_how_to_turn_it_on() {
     }
     let silent = run(&["guard"], &[("PROFILER_ENABLED", "0")]);
     assert!(silent.stderr.is_empty(), "nothing was asked for");
+}
+
+#[test]
+fn a_program_with_measuring_off_hears_that_the_outputs_of_its_builder_are_not_written() {
+    if let Some(folder) = child::dir() {
+        let summary = SummaryTarget::File(folder.join("summary.json"));
+        // No log is opened, so that nothing says that this one cannot be.
+        let board = folder.join("a file/board");
+        let builder = builder().summary(summary).tensorboard(board);
+        let _profiler = builder.init().expect("set up");
+        return drop(scope!("environment: off"));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a file"), "in the way").unwrap();
+    let variable = folder.path().join("other board");
+    for (board, named) in [
+        ("", "`Builder::tensorboard`"),
+        (variable.to_str().unwrap(), "PROFILER_TENSORBOARD"),
+    ] {
+        let output = child::again(folder.path())
+            .env("PROFILER_ENABLED", "0")
+            .env("PROFILER_TENSORBOARD", board)
+            .output()
+            .unwrap();
+        let expected = format!(
+            "profiler: warning: PROFILER_ENABLED turns measuring off, so nothing is written for `Builder::summary`, {named}: set \
+             PROFILER_ENABLED=1, or call `set_enabled(true)`\n"
+        );
+        assert_eq!(stderr(&output), expected);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use profiler_runtime::{init, measure_execution_time, scope, step};
+use profiler_runtime::{init, measure_execution_time, scope, set_enabled, step};
 use profiler_tests::gpu::{Gpu, driver, tell, told};
 use serde_json::Value;
 
@@ -464,6 +464,52 @@ fn an_invalid_schedule_is_reported_once_and_the_program_continues() {
         10,
         "the trace is written"
     );
+}
+
+/// Returns whether this process has the thread that writes the windows of a session.
+#[cfg(target_os = "linux")]
+fn is_recording() -> bool {
+    let threads = fs::read_dir("/proc/self/task").expect("it is Linux");
+    let mut names =
+        threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("comm")).ok());
+    names.any(|name| name.trim() == "profiler-export")
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_recording_begins_when_the_program_turns_measuring_on() {
+    if let Some(folder) = child::dir() {
+        let command = |word| fs::write(folder.join("control"), word).expect("it can be written");
+        command("start");
+        for _ in 0..3 {
+            scopes(1);
+            step();
+        }
+        assert!(!is_recording(), "nothing is recorded while it is off");
+        set_enabled(true);
+        let end = Instant::now() + PATIENCE;
+        while !folder.join("trace.json").exists() && Instant::now() < end {
+            scopes(1);
+            step();
+            sleep(Duration::from_millis(10));
+        }
+        return;
+    }
+    for command in ["", "DIR/control"] {
+        let ran = run(
+            "",
+            &[
+                ("PROFILER_ENABLED", "0"),
+                ("PROFILER_TRACE", "DIR/trace.json"),
+                ("PROFILER_SCHEDULE", "active=1,repeat=1"),
+                ("PROFILER_CONTROL", command),
+            ],
+        );
+        ran.warned_once(&["the program turns it on with `set_enabled(true)`"]);
+        let trace = ran.file("trace.json");
+        // The thread that reads the file may begin between a scope and the step after it.
+        assert!(count(&trace, SCOPE) == 1 || !command.is_empty());
+    }
 }
 
 #[test]

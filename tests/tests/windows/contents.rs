@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use profiler_runtime::session::Event;
-use profiler_runtime::{Activity, Profile, Schedule, Trace, scope};
+use profiler_runtime::{Activity, Profile, Schedule, Trace, scope, set_enabled};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -40,6 +40,40 @@ fn an_empty_window_says_why_nothing_was_measured() {
         missing.iter().any(|(what, _)| what.starts_with(&expected)),
         "{missing:?}"
     );
+}
+
+#[test(measuring, env = [("PROFILER_ENABLED", "1"), ("PROFILER_FILTER", "-windows: left out")])]
+fn an_empty_window_is_told_only_what_was_off_when_it_closed() {
+    let (sender, missing) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let profile = Profile::builder()
+        .schedule(Schedule::new().active(1))
+        .on_trace_ready(move |trace: &Trace| {
+            // The windows after the first one are put together when all are closed.
+            let _ = released.recv_timeout(PATIENCE);
+            let missing = trace.timeline().missing.into_iter();
+            sender.send(missing.map(|(what, _)| what).collect::<String>())
+        })
+        .start()
+        .expect("started");
+    let empty_window = || {
+        drop(scope!("windows: left out"));
+        profile.step();
+    };
+    empty_window();
+    empty_window();
+    set_enabled(false);
+    empty_window();
+    set_enabled(true);
+    empty_window();
+    set_enabled(false);
+    drop(release);
+    stop(&profile);
+    let is_told: Vec<bool> = missing
+        .try_iter()
+        .map(|what: String| what.contains("`set_enabled(false)`"))
+        .collect();
+    assert_eq!(is_told, [false, false, true, false, true]);
 }
 
 #[test(measuring)]
