@@ -2,7 +2,7 @@
 # What do builds take? Measures it, and keeps the figures in checks/measurements.json, where the documents have theirs from:
 #
 #     checks/builds.sh [runtime] [install] [program]
-#     PROFILER_TESTS_BLESS=1 cargo test -p profiler-tests --test docs measurements
+#     PROFILER_TESTS_BLESS=1 cargo test --workspace --test docs measurements
 #
 # All take some minutes on an idle machine. Processor time grows by a half or more on a machine that is busy.
 set -euo pipefail

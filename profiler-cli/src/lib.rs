@@ -54,7 +54,8 @@ where
     I: IntoIterator<Item = A>,
     A: Into<OsString> + Clone,
 {
-    let code = match Arguments::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    let code = match Arguments::try_parse_from(&arguments) {
         Ok(arguments) => match arguments.command.run() {
             Ok(exit) => exit.code(),
             // Nothing reads the output any more, as in `… | head`.
@@ -66,7 +67,7 @@ where
         },
         Err(refused) => match refused.print() {
             Ok(()) if refused.use_stderr() => {
-                if let Some(hint) = hint(&refused) {
+                if let Some(hint) = hint(&refused, &arguments) {
                     output::complain(&hint);
                 }
                 USAGE
@@ -80,7 +81,7 @@ where
 }
 
 /// Says what to do with a file that stands where the command is missing, or where one file is enough.
-fn hint(refused: &clap::Error) -> Option<String> {
+fn hint(refused: &clap::Error, arguments: &[OsString]) -> Option<String> {
     let file = |kind| match refused.get(kind)? {
         ContextValue::String(word) if Path::new(word).exists() => Some(word),
         _ => None,
@@ -89,8 +90,10 @@ fn hint(refused: &clap::Error) -> Option<String> {
         .map(|file| format!("to print the table of a file: profiler report {file}"));
     command.or_else(|| {
         let file = file(ContextKind::InvalidArg)?;
-        Some(format!(
-            "{file}: one file at a time; to compare two runs: profiler diff OLD NEW"
-        ))
+        let takes_one = ["report", "explain", "convert"];
+        let command = arguments.get(1)?;
+        takes_one.iter().any(|name| command == name).then(|| {
+            format!("{file}: one file at a time; to compare two runs: profiler diff OLD NEW")
+        })
     })
 }

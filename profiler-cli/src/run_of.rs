@@ -7,7 +7,7 @@ use profiler_report::{Summary, Timeline, TrackKind};
 
 use crate::input::Input;
 
-/// A clock that is set while a program runs is moved by less.
+/// Where processes are not known, a trace that is further from a run than this is of another one.
 const MOST_APART_NS: i64 = 60_000_000_000;
 
 /// What a file says of its run.
@@ -91,16 +91,28 @@ pub(crate) fn is_same(one: &Input, other: &Input) -> bool {
             times.0 == others.0 && first.host == second.host && first.ranks == second.ranks
         }
         (Input::Timeline(_), Input::Timeline(_)) => first == second,
-        _ => times.0 <= others.1 && others.0 <= times.1,
+        // Programs in different containers may have processes with the same ids.
+        _ => {
+            let has_rank = |run: &RunOf| !run.ranks.contains(&None);
+            let differ = has_rank(&first) && has_rank(&second) && first.ranks != second.ranks;
+            let is_one_program = !first.program.is_empty() && first.program == second.program;
+            is_one_program && !differ && times.0 <= others.1 && others.0 <= times.1
+        }
     }
 }
 
 /// Says why a trace is not of the run of a summary; `None` if it may be.
 pub(crate) fn difference(timeline: &Timeline, summary: &Summary) -> Option<String> {
     let (trace, run) = (RunOf::of_timeline(timeline), RunOf::of_summary(summary));
-    let are_known = !trace.processes.is_empty() && !run.processes.is_empty();
-    if are_known && trace.processes.is_disjoint(&run.processes) {
-        return Some(format!("{} instead of {}", trace.process(), run.process()));
+    // Where a trace does not name its process, the id may be made up.
+    let are_known =
+        !trace.program.is_empty() && !trace.processes.is_empty() && !run.processes.is_empty();
+    if are_known {
+        // The wall clock may have been set between both, so the ids decide.
+        return trace
+            .processes
+            .is_disjoint(&run.processes)
+            .then(|| format!("{} instead of {}", trace.process(), run.process()));
     }
     let ((begins, ends), (start, end)) = (trace.times?, run.times?);
     let (before, after) = (start.saturating_sub(ends), begins.saturating_sub(end));
@@ -154,23 +166,33 @@ mod tests {
         assert_eq!(of(7, START + SECOND), None);
         let other = "process 8 (train) instead of process 7 (train)";
         assert_eq!(of(8, START + SECOND).as_deref(), Some(other));
-        // Each container may have a process with this id.
-        let early = of(7, START - 7_201 * SECOND);
+        // The clock may have been set.
+        assert_eq!(of(7, START - 7_201 * SECOND), None);
+    }
+
+    #[test]
+    fn where_the_process_of_a_trace_has_no_name_its_times_tell() {
+        let run = summary(7, START);
+        let unnamed = |start| {
+            let mut window = window(1, start);
+            window.tracks[0].process_name = String::new();
+            window
+        };
+        let of = |start| difference(&unnamed(start), &run);
+        assert_eq!(of(START + SECOND), None);
+        let early = of(START - 7_201 * SECOND);
         assert_eq!(
             early.as_deref(),
             Some("it ends 2.00 h before that run begins")
         );
-        let late = of(7, START + 7_210 * SECOND);
+        let late = of(START + 7_210 * SECOND);
         assert_eq!(
             late.as_deref(),
             Some("it begins 2.00 h after that run ends")
         );
         let mut running = summary(7, START);
         running.is_last = false;
-        assert_eq!(
-            difference(&window(7, START + 7_210 * SECOND), &running),
-            None
-        );
+        assert_eq!(difference(&unnamed(START + 7_210 * SECOND), &running), None);
     }
 
     #[test]
@@ -202,6 +224,13 @@ mod tests {
             &summary(7, START),
             &window(7, START + 11 * SECOND)
         ));
+        let mut other = self::window(7, inside);
+        other.tracks[0].process_name = "serve".to_owned();
+        let other = Input::Timeline(Box::new(other));
+        assert!(
+            !is_same(&summary(7, START), &other),
+            "it may be of another container"
+        );
         let unknown = || Input::Summary(Box::default());
         assert!(!is_same(&unknown(), &unknown()));
     }

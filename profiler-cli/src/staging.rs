@@ -77,25 +77,26 @@ impl Staging {
             return Ok(());
         };
         let failed = |error| Error::write(&self.target, error);
-        let mut names = Vec::new();
+        let mut written = Vec::new();
         // Signals wait meanwhile.
         let _current = folder();
         for entry in fs::read_dir(beside).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            let target = if entry.path() == self.path {
-                self.target.clone()
+            let beside = self.target.with_file_name(entry.file_name());
+            let (target, named) = if entry.path() == self.path {
+                (&self.target, &self.named)
             } else {
-                self.target.with_file_name(entry.file_name())
+                (&beside, &beside)
             };
             fs::rename(entry.path(), target).map_err(failed)?;
-            names.push(entry.file_name());
+            written.push(named.clone());
         }
         // Standard output may lead to a file.
-        if !self.named.starts_with("/dev") {
-            names.sort();
-            for name in names {
-                let written = self.named.with_file_name(name);
-                complain(&format_args!("wrote {}", written.display()));
+        let streams = ["/dev/stdout", "/dev/stderr", "/dev/fd"];
+        if !streams.iter().any(|stream| self.named.starts_with(stream)) {
+            written.sort();
+            for file in written {
+                complain(&format_args!("wrote {}", file.display()));
             }
         }
         Ok(())

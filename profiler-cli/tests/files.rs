@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::path::Path;
 use std::process::Stdio;
 
 use support::{Folder, command, profiler};
@@ -183,7 +184,13 @@ fn a_page_of_a_summary_and_a_trace_is_of_one_run() {
         folder.file(name, text.as_bytes())
     };
     let (own, other) = (summary("own.json", 1), summary("other.json", 2));
-    let trace = folder.file("trace.json", &trace(3));
+    let unnamed = folder.file("unnamed.json", &trace(3));
+    let name =
+        r#"{"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "app"}}"#;
+    let call =
+        r#"{"ph": "X", "cat": "cpu_op", "name": "f", "pid": 1, "tid": 1, "ts": 1, "dur": 5}"#;
+    let trace = format!(r#"{{"traceEvents": [{name}, {call}]}}"#);
+    let trace = folder.file("trace.json", trace.as_bytes());
     let page = folder.path("page.html");
     for pair in [[&other, &trace], [&trace, &other]] {
         let run = profiler(&["html", pair[0], pair[1], "-o", &page]);
@@ -195,9 +202,12 @@ fn a_page_of_a_summary_and_a_trace_is_of_one_run() {
         );
         assert!(!std::path::Path::new(&page).exists());
     }
-    let run = profiler(&["html", &own, &trace, "-o", &page]);
-    let wrote = format!("profiler: wrote {page}\n");
-    assert_eq!((run.code, run.stderr), (0, wrote));
+    // The id of a process without a name may be made up.
+    for pair in [[&own, &trace], [&other, &unnamed]] {
+        let run = profiler(&["html", pair[0], pair[1], "-o", &page]);
+        let wrote = format!("profiler: wrote {page}\n");
+        assert_eq!((run.code, run.stderr), (0, wrote));
+    }
 }
 
 #[cfg(unix)]
@@ -218,6 +228,27 @@ fn standard_output_gets_nothing_but_the_file_and_a_link_keeps_its_name() {
     let page = std::fs::read(&target).expect("it is there");
     assert!(page.starts_with(b"<!doctype html>"), "the link leads to it");
     assert_eq!(folder.names(), ["link.html", "target.html", "trace.json"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn files_beside_what_a_link_leads_to_are_named_where_they_are() {
+    let folder = Folder::new();
+    let summary = r#"{"schema_version": 1, "rows": [{"name": "f", "calls": 1,
+        "cpu": {"calls": 1, "total_ns": 5, "self_ns": 5}, "cuda": {"calls": 1, "total_ns": 5, "self_ns": 5}}]}"#;
+    let summary = folder.file("run.json", summary.as_bytes());
+    let (links, link) = (folder.path("links"), folder.path("links/run.prof"));
+    std::fs::create_dir(&links).expect("a folder");
+    std::os::unix::fs::symlink(folder.file("target.prof", b""), &link).expect("a link");
+    let run = profiler(&["convert", &summary, "-o", &link]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let wrote: Vec<&str> = run
+        .stderr
+        .lines()
+        .filter_map(|line| line.strip_prefix("profiler: wrote "))
+        .collect();
+    assert_eq!(wrote, [&*link, &*folder.path("run.cuda.prof")], "{run:?}");
+    assert!(wrote.iter().all(|file| Path::new(file).exists()));
 }
 
 #[test]

@@ -108,8 +108,10 @@ pub struct SampledCharge {
     pub samples: u64,
     /// The part of its samples that was in idle time of the device.
     pub idle_samples: u64,
-    /// The part of `idle_samples` in which the thread was off the processor: it slept, or waited, as for a lock or for I/O. Zero
-    /// where the system does not say, which Linux does.
+    /// The part of `idle_samples` of which it is known whether the thread was off the processor: of 16 threads that launch, at most,
+    /// the system is asked at one time. Zero where it does not say, which Linux does.
+    pub asked_samples: u64,
+    /// The part of `asked_samples` in which the thread was off the processor: it slept, or waited, as for a lock or for I/O.
     pub off_processor_samples: u64,
     #[doc(hidden)]
     #[cfg_attr(feature = "serde", serde(skip))]
@@ -208,16 +210,17 @@ impl SampledIdle {
         sentences
     }
 
-    /// Says for which part of the idle time of the function that is named its thread was off the processor, if for most of it.
+    /// Says for which part of the idle time of the function that is named its thread was off the processor, if for most of it. That
+    /// is the part of the samples of which it is known.
     fn off_processor(&self) -> String {
         let named = self.largest().and_then(|(name, _)| name);
         let charge = self
             .charges
             .first()
             .filter(|charge| named == Some(&*charge.name));
-        let most = charge.filter(|charge| 2 * charge.off_processor_samples > charge.idle_samples);
+        let most = charge.filter(|charge| 2 * charge.off_processor_samples > charge.asked_samples);
         most.map_or_else(String::new, |charge| {
-            let share = charge.off_processor_samples as f64 / charge.idle_samples as f64;
+            let share = charge.off_processor_samples as f64 / charge.asked_samples as f64;
             format!(", off the processor for {} of that", percent(share))
         })
     }
@@ -272,6 +275,7 @@ impl SampledCharge {
             Field::nanoseconds("error_ns", self.error_ns),
             Field::raw("samples", self.samples),
             Field::raw("idle_samples", self.idle_samples),
+            Field::raw("asked_samples", self.asked_samples),
             Field::raw("off_processor_samples", self.off_processor_samples),
         ])
     }
@@ -313,10 +317,12 @@ mod tests {
     #[test]
     fn a_line_says_whether_the_function_was_off_the_processor() {
         let mut idle = idle();
-        idle.charges[0].off_processor_samples = 120;
+        // Not all threads were asked each time.
+        idle.charges[0].asked_samples = 80;
+        idle.charges[0].off_processor_samples = 40;
         let line = idle.line().expect("it is long enough");
         assert!(!line.contains("off the processor"), "{line}");
-        idle.charges[0].off_processor_samples = 216;
+        idle.charges[0].off_processor_samples = 72;
         let line = idle.line().expect("it is long enough");
         let end = "load_batch 80 % ± 1 %, off the processor for 90 % of that (300 samples, one in 40.0 ms)";
         assert!(line.ends_with(end), "{line}");

@@ -63,7 +63,7 @@ impl Explain {
         if idle.devices.is_empty() && pairs.devices.is_empty() {
             return Err(self.refusal(
                 "the trace has no work of a GPU, so there is nothing to explain",
-                "kernels are recorded where CUPTI is found (PROFILER_KERNELS=1), or with the activity CUDA of PyTorch's profiler",
+                Some("kernels are recorded where CUPTI is found (PROFILER_KERNELS=1), or with the activity CUDA of PyTorch's profiler"),
             ));
         }
         let has_kernels = !idle.devices.is_empty();
@@ -99,12 +99,13 @@ impl Explain {
         Ok(Exit::Done)
     }
 
-    /// Returns the error of a file that says nothing of a GPU: what it lacks, what shows the rest, and how to have more.
-    fn refusal(&self, what: &str, to_have: &str) -> Error {
+    /// Returns the error of a file that says nothing of a GPU: what it lacks, how to have more, and what shows the rest.
+    fn refusal(&self, what: &str, to_have: Option<&str>) -> Error {
         let path = self.file.display();
+        let more = to_have.map_or_else(String::new, |more| format!("; {more}"));
         Error::Refused {
             path: self.file.clone(),
-            reason: format!("{what}; its CPU times: profiler report {path}; {to_have}"),
+            reason: format!("{what}{more}; its CPU times: profiler report {path}"),
         }
     }
 
@@ -120,7 +121,7 @@ impl Explain {
                 "the program had no GPU times, so there is nothing to explain"
             };
             let to_have = "a trace with kernels says most (PROFILER_TRACE=trace.json.gz)";
-            return Err(self.refusal(what, to_have));
+            return Err(self.refusal(what, has_times.then_some(to_have)));
         }
         let mut out = Stdout::new();
         match self.format {

@@ -88,8 +88,7 @@ pub(crate) use ffi::discovery::{begin_search, scan_loaded};
 pub(crate) use ffi::library::may_be_found;
 pub use ffi::library::status;
 pub(crate) use ffi::library::{
-    DiscoveryReason, apply_backend, device_properties, find, has_missed_libtorch, is_in_use,
-    known_status,
+    DiscoveryReason, apply_backend, device_properties, find, is_in_use, known_status,
 };
 pub(crate) use ffi::status::version_text;
 pub use ffi::status::{CudaError, Status};
@@ -102,6 +101,7 @@ pub(crate) use resolver::are_watched as graphs_are_watched;
 pub(crate) use resolver::gpu_record::{GpuRecord, take_records, want_records};
 pub(crate) use resolver::{ReadSoFar, read_so_far, wait_until_read};
 pub use stream::default::{clear_default_stream, default_stream, set_default_stream};
+pub(crate) use stream::libtorch::was_missed as has_missed_libtorch;
 pub use stream::{IntoStream, Stream, StreamRef};
 pub(crate) use thread::beginning::{Begun, begin_plain, begin_task, begin_with};
 pub(crate) use thread::current_stream::make_current;

@@ -11,11 +11,14 @@ use crate::clock::{clock, now};
 
 /// The shortest time between two rounds of samples.
 const INTERVAL: Duration = Duration::from_millis(5);
-/// And for each thread: 6 µs of processor time at most once in this.
+/// One thread per so much time: reading it takes 6 µs of processor time.
 const INTERVAL_OF_THREAD: Duration = Duration::from_millis(1);
+/// What takes longer to read is not of one moment: the reading thread was interrupted.
+const MOMENT: Duration = Duration::from_micros(100);
 /// The most threads that are known: those that were first to record a scope.
 const MAX_THREADS: usize = 64;
-/// The most samples of a window: 1.5 MiB. When there are more, every second one is left out from then on.
+/// The most samples of a window: 1.5 MiB, and up to as much again that is kept free for more. When there are more, every second
+/// one is left out from then on.
 const MAX_SAMPLES: usize = 1 << 16;
 
 /// What was known of a thread at one time.
@@ -45,6 +48,14 @@ impl Processors {
 
     /// Returns a sample of each thread, by its number; none if the last ones are recent. Threads that have ended are forgotten.
     pub(super) fn sample(&mut self) -> Vec<(u64, ProcessorSample)> {
+        self.sample_with(ThreadTimes::of)
+    }
+
+    /// Does it with a function that returns the times of a thread by its system's id.
+    fn sample_with(
+        &mut self,
+        times_of: impl Fn(u64) -> Option<ThreadTimes>,
+    ) -> Vec<(u64, ProcessorSample)> {
         let mut samples = Vec::new();
         let begun = now();
         let threads = u32::try_from(self.threads.len()).unwrap_or(u32::MAX);
@@ -55,8 +66,10 @@ impl Processors {
         self.last = begun;
         self.threads.retain(|number, id| {
             let at = now();
-            let times = ThreadTimes::of(*id);
-            samples.extend(times.map(|times| (*number, ProcessorSample { at, times })));
+            let times = times_of(*id);
+            let is_of_a_moment = now().saturating_sub(at) <= clock().in_ticks(MOMENT);
+            let sample = times.filter(|_| is_of_a_moment);
+            samples.extend(sample.map(|times| (*number, ProcessorSample { at, times })));
             times.is_some()
         });
         samples
@@ -71,18 +84,26 @@ pub(super) struct ProcessorSamples {
     /// The bits that are zero in the numbers of the rounds that are kept.
     mask: u32,
     rounds: u32,
+    /// Whether there are those of a round after the window closed.
+    is_complete: bool,
 }
 
 impl ProcessorSamples {
-    /// Adds the samples of a round.
-    pub(super) fn add(&mut self, samples: &[(u64, ProcessorSample)]) {
+    /// Adds the samples of a round to a window that closed at this time, if it did: up to the first ones after that, which tell
+    /// for how long threads had waited when it closed.
+    pub(super) fn add(&mut self, samples: &[(u64, ProcessorSample)], closed: Option<u64>) {
+        if self.is_complete {
+            return;
+        }
+        let first = samples.first().zip(closed);
+        self.is_complete = first.is_some_and(|((_, first), closed)| first.at > closed);
         self.rounds = self.rounds.wrapping_add(1);
-        if self.rounds & self.mask != 0 {
+        if self.rounds & self.mask != 0 && !self.is_complete {
             return;
         }
         for (thread, sample) in samples {
             let known = self.threads.entry(*thread).or_default();
-            // If memory is short, the time from the last sample to the next one is one.
+            // If memory is short, the spans on both sides of a missing sample become one.
             if known.try_reserve(1).is_ok() {
                 known.push(*sample);
                 self.count += 1;
@@ -106,7 +127,8 @@ impl ProcessorSamples {
         self.mask = self.mask << 1 | 1;
     }
 
-    /// Takes the samples of a thread from a window that was open so long, in the order of time.
+    /// Takes the samples of a thread from a window that was open so long, in the order of time. Those without another one after
+    /// which the thread ran are left out: it may have waited for a processor since then.
     pub(super) fn take(
         &mut self,
         thread: u64,
@@ -114,6 +136,7 @@ impl ProcessorSamples {
     ) -> Vec<ProcessorSample> {
         let mut samples = self.threads.remove(&thread).unwrap_or_default();
         place_waits(&mut samples);
+        samples.truncate(settled(&samples));
         samples.retain(|sample| (opened..=closed).contains(&sample.at));
         samples
     }
@@ -140,22 +163,51 @@ fn place_waits(samples: &mut [ProcessorSample]) {
     }
 }
 
+/// Returns how many of the samples have all waits that there were before them. The system adds a wait when it has ended, so the
+/// thread must have run since.
+fn settled(samples: &[ProcessorSample]) -> usize {
+    let running = |sample: &ProcessorSample| sample.times.running_ns;
+    let last = samples.last().map_or(0, running);
+    samples.partition_point(|sample| running(sample) < last)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Of a thread that runs all the time.
     fn sample(at: u64) -> ProcessorSample {
         ProcessorSample {
             at,
-            times: ThreadTimes::default(),
+            times: ThreadTimes {
+                running_ns: at,
+                ready_ns: 0,
+            },
         }
+    }
+
+    /// Returns samples at times in milliseconds, for how long the thread had been running, and ready.
+    fn in_ms(known: &[(u64, u64, u64)]) -> ProcessorSamples {
+        let mut samples = ProcessorSamples::default();
+        for (at, running, ready) in known {
+            let times = ThreadTimes {
+                running_ns: running * 1_000_000,
+                ready_ns: ready * 1_000_000,
+            };
+            samples.add(&[(3, ProcessorSample { at: ms(*at), times })], None);
+        }
+        samples
+    }
+
+    fn ms(ms: u64) -> u64 {
+        clock().in_ticks(Duration::from_millis(ms))
     }
 
     #[test]
     fn a_window_has_the_samples_of_its_time() {
         let mut samples = ProcessorSamples::default();
         for at in 0..10 {
-            samples.add(&[(3, sample(at)), (4, sample(at))]);
+            samples.add(&[(3, sample(at)), (4, sample(at))], None);
         }
         let taken = samples.take(3, (2, 5));
         let times: Vec<u64> = taken.iter().map(|sample| sample.at).collect();
@@ -168,9 +220,10 @@ mod tests {
         let mut samples = ProcessorSamples::default();
         let rounds = 5 * MAX_SAMPLES as u64;
         for at in 0..rounds {
-            samples.add(&[(3, sample(at))]);
+            samples.add(&[(3, sample(at))], None);
             assert!(samples.count <= MAX_SAMPLES);
         }
+        samples.add(&[(3, sample(rounds))], Some(rounds - 1));
         let taken = samples.take(3, (0, rounds));
         assert!(taken.len() > MAX_SAMPLES / 4, "{}", taken.len());
         let distance = |pair: &[ProcessorSample]| pair[1].at - pair[0].at;
@@ -182,27 +235,17 @@ mod tests {
 
     #[test]
     fn a_wait_for_a_processor_is_placed_before_the_thread_got_it() {
-        let ms = |ms| clock().in_ticks(Duration::from_millis(ms));
         // From 15 to 40 ms, it was ready. Then it ran.
-        let known = [
+        let mut samples = in_ms(&[
             (0, 0, 0),
             (10, 10, 0),
             (20, 15, 0),
             (30, 15, 0),
             (50, 25, 25),
-        ];
-        let known = known.map(|(at, running, ready)| ProcessorSample {
-            at: ms(at),
-            times: ThreadTimes {
-                running_ns: running * 1_000_000,
-                ready_ns: ready * 1_000_000,
-            },
-        });
-        let mut samples = ProcessorSamples::default();
-        for sample in known {
-            samples.add(&[(3, sample)]);
-        }
+            (60, 35, 25),
+        ]);
         let taken = samples.take(3, (0, ms(50)));
+        assert_eq!(taken.len(), 5);
         let ready = taken
             .iter()
             .map(|sample| sample.times.ready_ns as f64 / 1e6);
@@ -211,6 +254,54 @@ mod tests {
             // A tick need not be a whole number of nanoseconds.
             assert!((ready - expected).abs() < 0.001, "{ready} {expected}");
         }
+    }
+
+    #[test]
+    fn the_time_since_a_thread_ran_last_is_not_known() {
+        // From 15 ms to some time after the window closed, it was ready or slept: a wait that has not ended is in no sum.
+        let known = [(0, 0, 0), (10, 10, 0), (20, 15, 0), (30, 15, 0)];
+        let times_of = |mut samples: ProcessorSamples, closed| {
+            let taken = samples.take(3, (0, closed));
+            taken.iter().map(|sample| sample.at).collect::<Vec<_>>()
+        };
+        assert_eq!(times_of(in_ms(&known), ms(30)), [0, 10].map(ms));
+        // It had slept, as the first sample after the window says: it has run since, and had not waited.
+        let slept = [&known[..], &[(40, 20, 0)]].concat();
+        let all = [0, 10, 20, 30].map(ms);
+        assert_eq!(times_of(in_ms(&slept), ms(30)), all);
+        assert!(times_of(in_ms(&[]), ms(30)).is_empty());
+        assert!(times_of(in_ms(&known[..1]), ms(30)).is_empty());
+    }
+
+    #[test]
+    fn a_closed_window_has_samples_up_to_the_first_round_after_its_time() {
+        let mut samples = ProcessorSamples {
+            // Half of the rounds are left out, but not that one.
+            mask: 1,
+            ..ProcessorSamples::default()
+        };
+        for at in 0..10 {
+            samples.add(&[(3, sample(at)), (4, sample(at + 1))], Some(5));
+        }
+        let known = |thread| samples.threads[&thread].iter().map(|sample| sample.at);
+        assert_eq!(known(3).collect::<Vec<_>>(), [1, 3, 5, 6]);
+        assert_eq!(known(4).collect::<Vec<_>>(), [2, 4, 6, 7]);
+    }
+
+    #[test]
+    fn a_sample_that_took_long_is_left_out_and_its_thread_is_not_forgotten() {
+        let mut processors = Processors::default();
+        for number in [1, 2] {
+            let name = None;
+            let id = number;
+            processors.note(&ThreadInfo { id, number, name });
+        }
+        let sampled = processors.sample_with(|id| {
+            std::thread::sleep(10 * MOMENT);
+            (id == 1).then(ThreadTimes::default)
+        });
+        assert_eq!(sampled, []);
+        assert!(processors.threads.keys().eq([&1]));
     }
 
     #[cfg(all(target_os = "linux", not(miri)))]
@@ -229,9 +320,17 @@ mod tests {
         // A thread has ended some time after it was joined.
         while ThreadTimes::of(ended.id).is_some() {}
         processors.note(&ended);
-        let sampled = processors.sample();
+        // On a busy machine, the test may be interrupted in any sample.
+        let mut sampled = Vec::new();
+        while sampled.is_empty() {
+            processors.last = 0;
+            sampled = processors.sample();
+            assert!(!processors.threads.is_empty(), "this thread lives");
+        }
         let threads: Vec<u64> = sampled.iter().map(|(thread, _)| *thread).collect();
         assert_eq!(threads, [number()]);
+        assert!(processors.last > 0);
+        processors.last = u64::MAX;
         assert_eq!(processors.sample(), [], "the last ones are recent");
         assert_eq!(processors.threads.len(), 1);
         for number in 0..2 * MAX_THREADS as u64 {

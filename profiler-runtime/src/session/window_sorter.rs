@@ -181,7 +181,7 @@ impl WindowSorter {
         for window in self.windows.all_mut().filter(|_| !samples.is_empty()) {
             let (spec, builder) = window.parts();
             if spec.has_kernels() {
-                builder.processor.add(&samples);
+                builder.processor.add(&samples, spec.closed);
             }
         }
     }

@@ -78,7 +78,8 @@ fn a_function_that_keeps_a_device_waiting_is_named_and_one_of_another_thread_is_
     let idle = idle.expect("`load` keeps the device waiting for most of the time");
     let load = charge_of(&idle, "load").expect("it was found");
     assert!(load.samples >= 10 && load.idle_samples > 0, "{load:?}");
-    assert!(load.off_processor_samples <= load.idle_samples, "{load:?}");
+    assert!(load.off_processor_samples <= load.asked_samples, "{load:?}");
+    assert!(load.asked_samples <= load.idle_samples, "{load:?}");
     assert!(load.idle_ns > 0.0 && load.error_ns > 0.0, "{load:?}");
     assert!(
         !is_charged(&idle, "other"),

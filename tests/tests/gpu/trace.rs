@@ -126,14 +126,32 @@ fn a_stream_that_threads_share_counts_no_time_twice() {
     });
     let events = kept_events(&trace, "a_stream_that_threads_share_counts_no_time_twice");
     // What other threads queued between the events of a scope counts as its GPU time. If the slice around it leaves no room
-    // for that, nothing is drawn, and the scope on the CPU says how long it is.
+    // for that, nothing is drawn, and the scope on the CPU says how long it is. Those on the outside have room.
     let scopes = of_category(&events, "cpu_op");
-    let not_drawn = scopes
+    let not_drawn: Vec<f64> = scopes
         .iter()
-        .filter(|event| event["args"]["cuda_ns"].as_i64() > Some(0));
-    assert_eq!(
-        of_category(&events, "gpu_user_annotation").len() + not_drawn.count(),
-        scopes_on_the_gpu(&trace)
+        .filter(|event| event["name"] != "shown: outer")
+        .filter_map(|event| event["args"]["cuda_ns"].as_f64().filter(|ns| *ns > 0.0))
+        .collect();
+    let drawn = of_category(&events, "gpu_user_annotation");
+    let drawn: Vec<f64> = drawn
+        .iter()
+        .filter_map(|event| {
+            event["args"]["ns"]
+                .as_f64()
+                .or(Some(1000.0 * event["dur"].as_f64()?))
+        })
+        .collect();
+    assert_eq!(drawn.len() + not_drawn.len(), scopes_on_the_gpu(&trace));
+    let told: f64 = drawn.iter().chain(&not_drawn).sum();
+    let measured: f64 = trace
+        .events()
+        .filter_map(|event| Some(event.gpu()?.ns))
+        .sum();
+    // Each is rounded to nanoseconds.
+    assert!(
+        (told - measured).abs() <= drawn.len() as f64,
+        "{told} of {measured} ns"
     );
     let mut extents: Vec<(f64, f64)> = of_category(&events, "kernel")
         .iter()

@@ -6,12 +6,13 @@
 pub struct ThreadTimes {
     /// Up to the call.
     pub running_ns: u64,
-    /// Up to when it last got a processor. Zero if the system does not say.
+    /// Up to when it last got a processor.
     pub ready_ns: u64,
 }
 
 impl ThreadTimes {
-    /// Reads the times of the thread with this [`system_id`](super::thread::system_id). Returns `None` if it has ended.
+    /// Reads the times of the thread with this [`system_id`](super::thread::system_id). Returns `None` if it has ended, or
+    /// the system does not say both: to take a time that is not known for none would turn a wait for a processor into sleep.
     ///
     /// The time on a processor is that of the thread's clock, since `schedstat` has it only up to the last tick of the
     /// scheduler, some milliseconds ago.
@@ -24,10 +25,14 @@ impl ThreadTimes {
         // The other bits are the complement of the thread's number, as in what `pthread_getcpuclockid` returns.
         let running_ns = super::processor_time::read(!id << 3 | CLOCK_OF_THREAD)?;
         let statistics = std::fs::read_to_string(format!("/proc/self/task/{id}/schedstat"));
-        let ready_ns = statistics.ok().as_deref().and_then(ready_ns);
+        Self::read(running_ns, &statistics.ok()?)
+    }
+
+    #[cfg(any(target_os = "linux", test))]
+    fn read(running_ns: u64, statistics: &str) -> Option<Self> {
         Some(Self {
             running_ns,
-            ready_ns: ready_ns.unwrap_or_default(),
+            ready_ns: ready_ns(statistics)?,
         })
     }
 
@@ -74,6 +79,9 @@ mod tests {
         assert_eq!(ready_ns("15 7 3\n"), Some(7));
         assert_eq!(ready_ns(""), None);
         assert_eq!(ready_ns("15"), None);
+        let known = ThreadTimes::read(9, "15 7 3").map(|times| (times.running_ns, times.ready_ns));
+        assert_eq!(known, Some((9, 7)));
+        assert_eq!(ThreadTimes::read(9, ""), None, "none is not zero");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::threads::Threads;
-use crate::timeline::{ProcessorSpan, Timeline};
+use crate::timeline::Timeline;
 
 /// What a thread did in some times, at least. Between two samples only sums are known: as much as possible of what a thread did
 /// there may have been outside of these times. In nanoseconds.
@@ -17,16 +17,39 @@ pub(super) struct AtLeast {
     pub(super) off: i64,
 }
 
+/// What a thread did between two samples.
+struct Span {
+    start: i64,
+    end: i64,
+    did: AtLeast,
+}
+
 /// What is known of the threads, by their numbers.
 pub(super) struct Processors {
-    threads: HashMap<usize, Vec<ProcessorSpan>>,
+    threads: HashMap<usize, Vec<Span>>,
 }
 
 impl Processors {
     pub(super) fn of(timeline: &Timeline, threads: &Threads) -> Self {
         let known = timeline.processor.iter().filter_map(|of_thread| {
             let thread = threads.of_track(of_thread.track)?;
-            Some((thread, of_thread.spans().collect()))
+            let spans = of_thread.spans().map(|span| {
+                let all = span.end.saturating_sub(span.start);
+                let (running, ready) = (span.running, span.ready);
+                let off = all.saturating_sub(running).saturating_sub(ready);
+                Span {
+                    start: span.start,
+                    end: span.end,
+                    did: AtLeast {
+                        running,
+                        ready,
+                        off,
+                    },
+                }
+            });
+            let mut spans: Vec<Span> = spans.collect();
+            leave_out_unplaced(&mut spans);
+            Some((thread, spans))
         });
         Self {
             threads: known.collect(),
@@ -49,13 +72,34 @@ impl Processors {
             }
             let all = span.end.saturating_sub(span.start);
             let outside = all.saturating_sub(inside);
-            let off = all.saturating_sub(span.running).saturating_sub(span.ready);
             let least = |of_span: i64| of_span.saturating_sub(outside).max(0);
-            sum.running = sum.running.saturating_add(least(span.running));
-            sum.ready = sum.ready.saturating_add(least(span.ready));
-            sum.off = sum.off.saturating_add(least(off));
+            sum.running = sum.running.saturating_add(least(span.did.running));
+            sum.ready = sum.ready.saturating_add(least(span.did.ready));
+            sum.off = sum.off.saturating_add(least(span.did.off));
         }
         sum
+    }
+}
+
+/// Leaves out what may have been in an earlier span. That a thread was ready is known when it gets a processor, and counts as late
+/// as it can have been: in the span in which it ran then, and in earlier ones if it does not fit in there. It may have begun
+/// earlier, up to where it ran before.
+fn leave_out_unplaced(spans: &mut [Span]) {
+    let (mut ran_in, mut left) = (None, 0);
+    for place in (0..spans.len()).rev() {
+        let Some(span) = spans.get_mut(place) else {
+            continue;
+        };
+        let moved = span.did.off.min(left);
+        let (ran, ready) = (span.did.running > 0, span.did.ready);
+        span.did.off -= moved;
+        left -= moved;
+        if let Some(later) = ran_in.and_then(|later| spans.get_mut::<usize>(later)) {
+            later.did.ready -= moved;
+        }
+        if ran {
+            (ran_in, left) = (Some(place), ready);
+        }
     }
 }
 
@@ -64,11 +108,11 @@ mod tests {
     use super::*;
     use crate::idle::tests::Drawn;
 
-    /// The times of a thread, in microseconds: it ran for 2 of 10, then for 10 of 10, then was ready for 6 of 10.
-    fn at_least(times: &[(i64, i64)]) -> [i64; 3] {
+    /// By samples of a thread, in microseconds.
+    fn at_least(samples: &[(i64, i64, i64)], times: &[(i64, i64)]) -> [i64; 3] {
         let mut drawn = Drawn::new(100);
         let thread = drawn.thread(1);
-        drawn.processor(thread, &[(0, 0, 0), (10, 2, 0), (20, 12, 0), (30, 12, 6)]);
+        drawn.processor(thread, samples);
         let threads = Threads::of(&drawn.0, &[]);
         let times: Vec<(i64, i64)> = times
             .iter()
@@ -80,6 +124,8 @@ mod tests {
 
     #[test]
     fn a_thread_did_at_least_what_does_not_fit_outside_of_the_times() {
+        // It ran for 2 of 10, then for 10 of 10, then was ready for 6 of 10.
+        let samples = [(0, 0, 0), (10, 2, 0), (20, 12, 0), (30, 12, 6)];
         for (times, expected) in [
             (&[][..], [0, 0, 0]),
             (&[(0, 10)], [2, 0, 8]),
@@ -90,7 +136,23 @@ mod tests {
             (&[(5, 15), (20, 29)], [5, 5, 6]),
             (&[(-10, 0), (30, 90)], [0, 0, 0]),
         ] {
-            assert_eq!(at_least(times), expected, "{times:?}");
+            assert_eq!(at_least(&samples, times), expected, "{times:?}");
         }
+    }
+
+    #[test]
+    fn a_thread_that_may_have_been_ready_earlier_was_neither_off_a_processor_there_nor_ready_later()
+    {
+        // It got a processor in the second span, after 6 of 20: all of these, or none, were in the first one.
+        let samples = [(0, 0, 0), (10, 0, 0), (20, 4, 6)];
+        assert_eq!(at_least(&samples, &[(0, 10)]), [0, 0, 4]);
+        assert_eq!(at_least(&samples, &[(10, 20)]), [4, 0, 0]);
+        // It was ready in all of the second span, for 9 of the third at most, and for 3 of the first at least, where it ran.
+        let samples = [(0, 0, 0), (10, 5, 3), (20, 5, 13), (30, 6, 22)];
+        assert_eq!(at_least(&samples, &[(0, 10)]), [5, 3, 0]);
+        assert_eq!(at_least(&samples, &[(10, 30)]), [1, 17, 0]);
+        // It ran in the second span: that it was ready in the third one began after that.
+        let samples = [(0, 0, 0), (10, 0, 0), (20, 5, 0), (30, 9, 6)];
+        assert_eq!(at_least(&samples, &[(0, 10)]), [0, 0, 10]);
     }
 }

@@ -259,7 +259,9 @@ impl<W: Write> EventWriter<'_, W> {
     /// Writes for each thread which part of the time it was on a processor, and ready for one, below the thread.
     fn write_processor(&mut self) -> io::Result<()> {
         let timeline = self.timeline;
-        for of_thread in &timeline.processor {
+        let known = timeline.processor.iter();
+        // One sample says nothing of the time around it.
+        for of_thread in known.filter(|of_thread| of_thread.spans().next().is_some()) {
             let names = ["on a processor", "waits for a processor"];
             let shares: [fn(&ProcessorSpan) -> i64; 2] = [|span| span.running, |span| span.ready];
             for (name, share) in names.into_iter().zip(shares) {
@@ -268,7 +270,7 @@ impl<W: Write> EventWriter<'_, W> {
                     .percent_of(of_thread.track, name, &mut self.packets)?;
                 let spans = of_thread.spans();
                 let values = spans.map(|span| (span.start, span.percent(share(&span))));
-                let end = of_thread.samples.last().map(|last| (last.at_ns, 0.0));
+                let end = of_thread.spans().last().map(|last| (last.end, 0.0));
                 let mut sequence = self.sequence()?;
                 for (at, value) in values.chain(end) {
                     sequence.event.begin(EventKind::Counter, track).value(value);

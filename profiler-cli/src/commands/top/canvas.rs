@@ -132,6 +132,10 @@ impl Frame {
             let (row, mut column) = (area.row + row, 0);
             for (cell, width) in cells.iter().zip(widths) {
                 let room = area.width.saturating_sub(column);
+                // The terminal is too narrow for this cell and those after it.
+                if room == 0 {
+                    break;
+                }
                 self.put(cell, (area.column + column, row), room.min(*width));
                 column += width + gap;
             }

@@ -14,13 +14,10 @@ use profiler_host::diagnostics;
 use profiler_host::process::fork;
 use profiler_host::sync::ReentrancyGuard;
 use profiler_host::sync::{Lock, RaceCell};
-use profiler_report::internal::RawStream;
 
 use super::EventApi;
 use super::status::Status;
 use crate::config::{Backend, ImplicitStream};
-#[cfg(all(feature = "cuda", not(target_family = "wasm")))]
-use crate::cuda::stream::libtorch;
 use crate::switch::with_control;
 
 /// The driver, once it has been found. Never unset: [`driver`] stops returning it.
@@ -109,32 +106,20 @@ pub(crate) fn apply_backend(backend: Backend) {
     FORBIDDEN.store(backend == Backend::Cpu, Relaxed);
 }
 
-/// Returns the stream that `PROFILER_CUDA_STREAM` asks for.
+/// Returns what `PROFILER_CUDA_STREAM` asks for.
 #[inline]
-pub(crate) fn implicit_stream() -> Option<RawStream> {
+pub(crate) fn implicit_stream() -> ImplicitStream {
     const LEGACY: u8 = ImplicitStream::Legacy as u8;
     const PER_THREAD: u8 = ImplicitStream::PerThread as u8;
-    #[cfg(all(feature = "cuda", not(target_family = "wasm")))]
     const LIBTORCH: u8 = ImplicitStream::Libtorch as u8;
-    #[cfg(all(feature = "cuda", not(target_family = "wasm")))]
     const LIBTORCH_OR_LEGACY: u8 = ImplicitStream::LibtorchOrLegacy as u8;
     match IMPLICIT_STREAM.load(Relaxed) {
-        LEGACY => Some(RawStream::LEGACY),
-        PER_THREAD => Some(RawStream::PER_THREAD),
-        #[cfg(all(feature = "cuda", not(target_family = "wasm")))]
-        LIBTORCH => libtorch::current_stream(false),
-        #[cfg(all(feature = "cuda", not(target_family = "wasm")))]
-        LIBTORCH_OR_LEGACY => libtorch::current_stream(true),
-        _ => None,
+        LEGACY => ImplicitStream::Legacy,
+        PER_THREAD => ImplicitStream::PerThread,
+        LIBTORCH => ImplicitStream::Libtorch,
+        LIBTORCH_OR_LEGACY => ImplicitStream::LibtorchOrLegacy,
+        _ => ImplicitStream::None,
     }
-}
-
-/// Returns `true` if the stream of libtorch was asked for, and the process has loaded no libtorch with CUDA.
-pub(crate) fn has_missed_libtorch() -> bool {
-    #[cfg(all(feature = "cuda", not(target_family = "wasm")))]
-    return libtorch::was_missed();
-    #[cfg(not(all(feature = "cuda", not(target_family = "wasm"))))]
-    false
 }
 
 /// Returns `true` if GPU times are taken.

@@ -8,7 +8,7 @@ use crate::stats::ENTERED;
 /// The name of a sample of a thread on which no scope was open.
 pub(super) const OUTSIDE: u32 = u32::MAX;
 
-/// The most samples that wait for pairs: 512 KiB.
+/// The most samples that wait for pairs: 768 KiB.
 const MAX_SAMPLES: usize = 1 << 15;
 
 /// What a thread did at one time.
@@ -19,8 +19,8 @@ pub(super) struct Sample {
     pub(super) thread: u32,
     /// The number of the innermost name, with [`ENTERED`] if the thread is directly inside a handle of it; or [`OUTSIDE`].
     pub(super) name: u32,
-    /// It slept, or waited for something. `false` if that is not known.
-    pub(super) is_off: bool,
+    /// Whether it slept, or waited for something, if the system was asked.
+    pub(super) is_off: Option<bool>,
 }
 
 /// What is known of all devices.
@@ -63,7 +63,8 @@ pub(super) struct Device {
 pub(super) struct Counts {
     /// The samples in idle pieces of the thread that ended the piece, by name as in [`Sample::name`].
     pub(super) names: BTreeMap<u32, u64>,
-    /// Those of them in which the thread was off the processor.
+    /// Those of them of which it is known whether the thread was off the processor, and those in which it was.
+    pub(super) asked: BTreeMap<u32, u64>,
     pub(super) off: BTreeMap<u32, u64>,
     /// Those in which no scope was open on it.
     pub(super) outside: u64,
@@ -213,8 +214,9 @@ impl Counts {
                 self.outside += 1;
             } else {
                 *self.names.entry(sample.name).or_default() += 1;
-                if sample.is_off {
-                    *self.off.entry(sample.name).or_default() += 1;
+                if let Some(is_off) = sample.is_off {
+                    *self.asked.entry(sample.name).or_default() += 1;
+                    *self.off.entry(sample.name).or_default() += u64::from(is_off);
                 }
             }
         }

@@ -15,6 +15,8 @@
 //! The parts are the idle time. If the charges are more, since their errors add up, all are made smaller by one factor, as
 //! are their errors. If they are less, nothing is made larger: the rest counts as not sampled.
 
+use std::collections::BTreeMap;
+
 use profiler_report::{SampledCharge, SampledIdle};
 
 use super::account::Counts;
@@ -58,8 +60,8 @@ pub(super) fn share(
         own: counts.names.get(&name.id).copied().unwrap_or(0),
         entered: counts.names.get(&(name.id | ENTERED)).copied().unwrap_or(0),
     };
-    let off = |id: u32| {
-        let of = |id: u32| counts.off.get(&id).copied().unwrap_or(0);
+    let of_both = |counts: &BTreeMap<u32, u64>, id: u32| {
+        let of = |id: u32| counts.get(&id).copied().unwrap_or(0);
         of(id) + of(id | ENTERED)
     };
     let all: u64 = counts.names.values().sum::<u64>() + counts.outside;
@@ -101,7 +103,8 @@ pub(super) fn share(
         .into_iter()
         .filter(|part| part.ns > 0.0)
         .map(|part| SampledCharge {
-            off_processor_samples: off(part.name.id),
+            asked_samples: of_both(&counts.asked, part.name.id),
+            off_processor_samples: of_both(&counts.off, part.name.id),
             ..part.charge(text(part.name.id))
         })
         .collect();
@@ -264,7 +267,11 @@ mod tests {
         };
         let counts = Counts {
             names: counts.iter().copied().collect(),
-            // One in ten.
+            // One in two, and one in ten.
+            asked: counts
+                .iter()
+                .map(|(name, count)| (*name, count / 2))
+                .collect(),
             off: counts
                 .iter()
                 .map(|(name, count)| (*name, count / 10))
@@ -350,7 +357,10 @@ mod tests {
             panic!("one charge: {idle:?}")
         };
         assert_eq!((charge.samples, charge.idle_samples), (70, 40));
-        assert_eq!(charge.off_processor_samples, 1 + 3);
+        assert_eq!(
+            (charge.asked_samples, charge.off_processor_samples),
+            (5 + 15, 1 + 3)
+        );
         assert!((idle.outside_ns - 600.0).abs() < 1e-6);
     }
 

@@ -57,7 +57,7 @@ const SETTLE_EVERY: u32 = 25;
 const LATENESS: Duration = Duration::from_secs(10);
 /// A device begins an event this much later than it was recorded, at most, if nothing holds it up.
 const BEGINS_WITHIN_NS: f64 = 10_000.0;
-/// Of how many threads the system is asked in one round whether they are off the processor: 8 µs each.
+/// Of how many threads, at most, the system is asked in one round whether they are off the processor: 8 µs each.
 const MOST_STATES: usize = 16;
 /// The most threads whose launches are known.
 const MAX_LAUNCHING: usize = 1 << 12;
@@ -128,14 +128,18 @@ impl Known {
         }
     }
 
-    /// Notes at the samples of the first threads of a round that launch whether these were off the processor.
-    fn add_states(&self, samples: &mut [Sample]) {
+    /// Notes at the samples of threads that launch whether these were off the processor. If they are too many, `random` says
+    /// which ones are asked, so that none is asked more often than others.
+    fn add_states(&self, samples: &mut [Sample], random: u64) {
         let known = samples.iter_mut().filter_map(|sample| {
             let id = self.system_ids.get(&sample.thread)?;
             Some((sample, *id))
         });
-        for (sample, id) in known.take(MOST_STATES) {
-            sample.is_off = is_off_processor(id) == Some(true);
+        let mut known: Vec<(&mut Sample, u64)> = known.collect();
+        let first = random.checked_rem(known.len() as u64).unwrap_or(0);
+        known.rotate_left(usize::try_from(first).unwrap_or(0));
+        for (sample, id) in known.into_iter().take(MOST_STATES) {
+            sample.is_off = is_off_processor(id);
         }
     }
 
@@ -179,6 +183,10 @@ struct Launching {
 pub(crate) fn note_launching(gpu_thread: u32) {
     // A measured allocator must not open a scope here.
     let _reentrancy = ReentrancyGuard::try_enter();
+    let numbers = Numbers {
+        cells: this_thread(),
+        system_id: system_id(),
+    };
     let mut launching = LAUNCHING.lock();
     if launching.threads.len() >= MAX_LAUNCHING {
         let Some(ended) = launching.ended.pop_front() else {
@@ -186,10 +194,6 @@ pub(crate) fn note_launching(gpu_thread: u32) {
         };
         launching.threads.remove(&ended);
     }
-    let numbers = Numbers {
-        cells: this_thread(),
-        system_id: system_id(),
-    };
     launching.threads.insert(gpu_thread, numbers);
     drop(launching);
     CHANGES.fetch_add(1, Release);
@@ -282,7 +286,7 @@ fn run() {
         found.clear();
         let at = now();
         let part = scan.round(at, &launching.numbers, &mut found);
-        launching.add_states(&mut found);
+        launching.add_states(&mut found, random);
         let mut account = ACCOUNT.lock();
         let Some(state) = account.as_deref_mut() else {
             continue;

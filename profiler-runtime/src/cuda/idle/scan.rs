@@ -89,7 +89,7 @@ impl Scan {
             let name = innermost(thread, cells_of.map(|found| found.cell));
             if name.is_some() || launching.contains(&thread) {
                 let name = name.unwrap_or(OUTSIDE);
-                let is_off = false;
+                let is_off = None;
                 found.push(Sample {
                     at,
                     thread,

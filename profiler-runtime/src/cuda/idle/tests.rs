@@ -9,6 +9,8 @@ use super::Before;
 use super::account::{Account, OUTSIDE, Sample, Settled};
 use super::charges::{self, NameTime};
 use super::states::{Pair, States};
+#[cfg(all(target_os = "linux", not(miri)))]
+use super::{Known, MOST_STATES};
 use crate::name;
 
 const MS: u64 = 1_000_000;
@@ -171,7 +173,7 @@ fn estimated(threads: &[Thread; 2]) -> (Settled, Vec<u64>) {
             at,
             thread: thread.number,
             name: thread.at(at).unwrap_or(OUTSIDE),
-            is_off: false,
+            is_off: None,
         });
         account.add_round(at, 1.0, &samples);
         rounds += 1;
@@ -284,7 +286,7 @@ fn samples_that_nothing_needs_any_more_are_forgotten_and_what_they_said_is_not()
         at,
         thread: 1,
         name: LOAD,
-        is_off: at % 200 == 5,
+        is_off: (at != 205).then_some(at % 200 == 5),
     };
     for at in (5..2_000).step_by(100) {
         account.add_round(at, 1.0, &[sample(at)]);
@@ -301,8 +303,9 @@ fn samples_that_nothing_needs_any_more_are_forgotten_and_what_they_said_is_not()
     account.add(None, pair(1_900, 1_910));
     let settled = &account.settled()[0];
     assert_eq!(settled.counts.names, BTreeMap::from([(LOAD, 17)]));
-    // Every second one; of those, two were while the device was busy.
-    assert_eq!(settled.counts.off, BTreeMap::from([(LOAD, 8)]));
+    // All but one. Every second one was off; of those, two were while the device was busy.
+    assert_eq!(settled.counts.asked, BTreeMap::from([(LOAD, 16)]));
+    assert_eq!(settled.counts.off, BTreeMap::from([(LOAD, 7)]));
     assert_eq!(
         (settled.counts.unsampled, settled.sums.idle),
         (0, 990 + 890)
@@ -327,7 +330,7 @@ fn idle_time_that_is_older_than_all_samples_or_of_an_unknown_thread_is_not_sampl
             at,
             thread: 1,
             name: LOAD,
-            is_off: false,
+            is_off: None,
         };
         account.add_round(at, 1.0, &[sample]);
     }
@@ -391,4 +394,35 @@ fn the_intervals_vary_around_their_mean() {
     let mean = pauses.iter().sum::<std::time::Duration>() / 1_000;
     let error = mean.as_secs_f64() / super::INTERVAL.as_secs_f64() - 1.0;
     assert!(error.abs() < 0.05, "{mean:?}");
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+#[test]
+fn of_many_threads_that_launch_each_is_asked_as_often_as_any_other() {
+    const THREADS: u32 = 40;
+
+    let this = profiler_host::process::thread::system_id().expect("it is Linux");
+    let known = Known {
+        system_ids: (0..THREADS).map(|thread| (thread, this)).collect(),
+        ..Known::default()
+    };
+    let mut asked = BTreeMap::new();
+    for random in 0..u64::from(THREADS) {
+        // The last two launch nothing.
+        let mut samples: Vec<Sample> = (0..THREADS + 2)
+            .map(|thread| Sample {
+                at: 1,
+                thread,
+                name: LOAD,
+                is_off: None,
+            })
+            .collect();
+        known.add_states(&mut samples, random);
+        for sample in samples.iter().filter(|sample| sample.is_off.is_some()) {
+            *asked.entry(sample.thread).or_default() += 1;
+        }
+    }
+    let each = (0..THREADS).map(|thread| (thread, MOST_STATES)).collect();
+    assert_eq!(asked, each);
+    known.add_states(&mut [], 7);
 }

@@ -2,13 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-use profiler_cuda_sys::driver::RawContext;
 use profiler_cuda_sys::libtorch::Libtorch;
 use profiler_host::diagnostics;
 use profiler_host::sync::{RaceCell, ReentrancyGuard};
 use profiler_report::internal::RawStream;
-
-use crate::cuda::ffi::{EventApi, library};
 
 static LIBTORCH: RaceCell<Libtorch> = RaceCell::new();
 /// How often it was looked for.
@@ -16,17 +13,13 @@ static SEARCHES: AtomicU32 = AtomicU32::new(0);
 /// `true` once the legacy default stream was refused.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// Returns the stream on which libtorch launches what this thread asks for.
+/// Returns the stream on which libtorch launches what this thread asks for, in the context that is current.
 ///
-/// Returns `None` if no context is current: libtorch would look for devices, and print why it finds none. The legacy default
-/// stream, which libtorch has unless the program chooses another one, is returned if `allows_legacy`.
+/// A context must be current: libtorch would look for devices otherwise, and print why it finds none. The legacy default stream,
+/// which libtorch has unless the program chooses another one, is returned if `allows_legacy`.
 #[cold]
 #[inline(never)]
 pub(crate) fn current_stream(allows_legacy: bool) -> Option<RawStream> {
-    let context = library::driver()?.current_context().ok()?;
-    if context == RawContext::NONE {
-        return None;
-    }
     // A measured allocator must not open a scope in here.
     let _guard = ReentrancyGuard::try_enter();
     let stream = libtorch()?.current_stream()?;
@@ -52,9 +45,10 @@ fn libtorch() -> Option<&'static Libtorch> {
     Some(LIBTORCH.get_or_init(|| found))
 }
 
-/// Returns `true` if libtorch was looked for, and the process had none with CUDA.
+/// Returns `true` if libtorch was looked for, and the process has none with CUDA.
 pub(crate) fn was_missed() -> bool {
-    LIBTORCH.get().is_none() && SEARCHES.load(Relaxed) > 0
+    // It may have been loaded after the last search.
+    SEARCHES.load(Relaxed) > 0 && LIBTORCH.get().is_none() && Libtorch::loaded().is_none()
 }
 
 fn warn_of_legacy() {

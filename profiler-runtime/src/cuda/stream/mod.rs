@@ -6,6 +6,9 @@ pub(crate) mod default;
 mod leaked_list;
 #[cfg(all(feature = "cuda", not(target_family = "wasm")))]
 pub(crate) mod libtorch;
+#[cfg(not(all(feature = "cuda", not(target_family = "wasm"))))]
+#[path = "libtorch_not_built.rs"]
+pub(crate) mod libtorch;
 
 use std::ffi::c_void;
 use std::fmt;

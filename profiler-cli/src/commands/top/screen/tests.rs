@@ -147,13 +147,35 @@ fn columns_are_left_out_in_narrow_terminals() {
         let screen = drawn(&job(fed()), &mut view(), (columns, 9), 400);
         check(&format!("running-{columns}"), &screen);
     }
-    // Nothing fits, and nothing panics.
-    for size in [(1, 1), (5, 3), (20, 2), (0, 0), (200, 1), (1, 60)] {
+}
+
+#[test]
+fn no_terminal_is_too_small_for_many_rows() {
+    let at = |second: u64| {
+        let mut summary = summary(second as f64 * 1e9, second);
+        for number in 0..20 {
+            let name = format!("layer::{number}");
+            summary.rows.push(row(&name, 7, 1e6, Some(2e6)));
+        }
+        summary
+    };
+    let rows = job(fed_with([at(1), at(2)]));
+    // Without numbers, ranks are named by their files.
+    let mut job = ranks::ranks();
+    for number in 0..20 {
+        let path = PathBuf::from(format!(
+            "run/a-file-of-a-rank-with-a-long-name-{number}.json"
+        ));
+        let mut other = Job::of_file(path, Limits::DEFAULT, None);
+        job.ranks.append(&mut other.ranks);
+    }
+    let sizes = (0..=44).flat_map(|columns| (0..=14).map(move |rows| (columns, rows)));
+    for size in sizes.chain([(200, 1), (1, 60)]) {
         for opened in [None, Some("optimizer::step".to_owned())] {
             let mut view = view();
             view.opened_row = opened;
-            drawn(&job(training()), &mut view, size, 400);
-            drawn(&ranks::ranks(), &mut view.of_ranks(None), size, 400);
+            drawn(&rows, &mut view, size, 400);
+            drawn(&job, &mut view.of_ranks(None), size, 400);
         }
     }
 }
