@@ -292,7 +292,7 @@ fn unknown(word: &Ident, allowed: &[Key]) -> String {
 
 /// Skips to the next comma that is not inside of a value, as between the parameters of a closure.
 fn skip_argument(input: ParseStream) {
-    while !values::ends(input) && !skip_value(input) && input.parse::<TokenTree>().is_ok() {}
+    while !values::ends(input) && (skip_value(input) || input.parse::<TokenTree>().is_ok()) {}
 }
 
 /// Skips a whole value with the `=` before it. Returns `false`, and skips nothing, if none comes next.

@@ -73,14 +73,14 @@ function number(text) {
 
 const isFalling = (values) => values.every((value, index) => index === 0 || values[index - 1] >= value);
 
-/** Sorts by the column of a title: of several, by one of these. */
+/** Sorts by the column of a title: of several, by the one at an index, which may count from the end. */
 async function clickHeader(page, title, at = 0) {
   const headers = await page.$$('#functions thead th button');
   const found = [];
   for (const header of headers) {
     if ((await header.evaluate((button) => button.textContent)) === title) found.push(header);
   }
-  await (found[at] ?? found[0]).evaluate((button) => button.click());
+  await found.at(at).evaluate((button) => button.click());
 }
 
 async function type(page, selector, text) {
@@ -168,7 +168,7 @@ async function columnsAt(browser, name, width, all) {
     header.getBoundingClientRect().width > 20 && header.getBoundingClientRect().right <= innerWidth)));
   await toggle();
   check(where, 'all columns are shown when asked for', (await shownColumns(page)).length, all.length);
-  await clickHeader(page, all.at(-1), 1);
+  await clickHeader(page, all.at(-1), -1);
   await toggle();
   const sorted = await page.$eval('#functions th[aria-sort]', (header) => !header.hidden && header.textContent);
   check(where, 'the column of another order is visible', [sorted, await fits()], [all.at(-1), true]);

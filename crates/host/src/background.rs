@@ -51,7 +51,7 @@ pub fn spawn(
 }
 
 /// Runs `work`, and runs it again after a panic. Returns `false` if it panicked too often.
-pub fn run_persistently(thread: &str, mut work: impl FnMut()) -> bool {
+fn run_persistently(thread: &str, mut work: impl FnMut()) -> bool {
     for _ in 0..=MAX_PANICS {
         if user_code::call(&mut work).is_some() {
             return true;

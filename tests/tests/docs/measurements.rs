@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fs;
+use std::panic;
 
 use serde_json::Value;
 
@@ -106,14 +107,22 @@ fn with_figures(
 }
 
 /// Returns the text without what is between a mark and the next one.
+///
+/// # Panics
+///
+/// Panics if a mark has no other one.
 fn outside(text: &str, mark: &str) -> String {
-    text.split(mark).step_by(2).collect::<Vec<_>>().join(" ")
+    let parts: Vec<&str> = text.split(mark).collect();
+    assert!(parts.len() % 2 == 1, "a `{mark}` without another: {text}");
+    parts.into_iter().step_by(2).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the numbers with a unit that stand neither between comments nor in italics, which goals and limits are in.
 fn unkept(text: &str) -> Vec<String> {
     let text = outside(&outside(text, "```"), MARK).replace("**", "");
-    let text = outside(&outside(&text, "`"), "*");
+    let paragraphs = text.split("\n\n");
+    let paragraphs = paragraphs.map(|paragraph| outside(&outside(paragraph, "`"), "*"));
+    let text = paragraphs.collect::<Vec<_>>().join("\n\n");
     let words: Vec<&str> = text.split_whitespace().collect();
     let is_unit = |word: &str| UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')']));
     let is_number = |word: &str| word.ends_with(|c: char| c.is_ascii_digit());
@@ -168,6 +177,14 @@ fn another_figure_and_a_wrong_comment_are_found() {
     assert!(with_figures("<!--=a-->1").is_err());
     let text = "*4 ns*, **5 ns**, <!--=a-->6 ns<!--=-->, `7 ns`, 8 calls, 1.9 µs, and <!--=a-->1<!--=--> ns";
     assert_eq!(unkept(text), ["5 ns,", "1.9 µs,"]);
+}
+
+#[test]
+fn a_mark_without_another_in_its_paragraph_is_found() {
+    for text in ["4 * 5\n\n6 * 7", "a `b\n\nc` d"] {
+        assert!(panic::catch_unwind(|| unkept(text)).is_err(), "{text}");
+    }
+    assert_eq!(unkept("*4 ns*\n\n5 ns\n\n*6 ns*"), ["5 ns"]);
 }
 
 #[test]
