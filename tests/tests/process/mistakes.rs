@@ -81,8 +81,9 @@ fn train() {
 
 /// Returns whether there is a table with the names of [`train`], whose common beginning stands below it.
 fn has_table_of_train(text: &str) -> bool {
-    let has_row = |name| text.lines().any(|line| line.starts_with(name));
-    text.contains("names begin with `train::`") && has_row("step ")
+    // `~` is before a row whose calls are too short to be timed one by one.
+    let mut rows = text.lines().map(|line| line.trim_start_matches("~ "));
+    text.contains("names begin with `train::`") && rows.any(|row| row.starts_with("step "))
 }
 
 #[test]
