@@ -218,7 +218,10 @@ impl SampledIdle {
             .charges
             .first()
             .filter(|charge| named == Some(&*charge.name));
-        let most = charge.filter(|charge| 2 * charge.off_processor_samples > charge.asked_samples);
+        let most = charge.filter(|charge| {
+            let asked = charge.asked_samples;
+            asked > 0 && 2 * charge.off_processor_samples > asked
+        });
         most.map_or_else(String::new, |charge| {
             let share = charge.off_processor_samples as f64 / charge.asked_samples as f64;
             format!(", off the processor for {} of that", percent(share))
