@@ -14,6 +14,7 @@ use profiler_host::diagnostics;
 use profiler_host::process::fork;
 use profiler_host::sync::ReentrancyGuard;
 use profiler_host::sync::{Lock, RaceCell};
+use profiler_report::internal::RawStream;
 
 use super::EventApi;
 use super::status::Status;
@@ -106,19 +107,28 @@ pub(crate) fn apply_backend(backend: Backend) {
     FORBIDDEN.store(backend == Backend::Cpu, Relaxed);
 }
 
-/// Returns what `PROFILER_CUDA_STREAM` asks for.
+/// Returns the default stream of the driver that `PROFILER_CUDA_STREAM` asks for; the legacy one if that is to be the stream of
+/// libtorch, which may have it.
 #[inline]
-pub(crate) fn implicit_stream() -> ImplicitStream {
-    const LEGACY: u8 = ImplicitStream::Legacy as u8;
+pub(crate) fn implicit_stream() -> Option<RawStream> {
+    const NONE: u8 = ImplicitStream::None as u8;
     const PER_THREAD: u8 = ImplicitStream::PerThread as u8;
+    match IMPLICIT_STREAM.load(Relaxed) {
+        NONE => None,
+        PER_THREAD => Some(RawStream::PER_THREAD),
+        _ => Some(RawStream::LEGACY),
+    }
+}
+
+/// Returns `Some` if `PROFILER_CUDA_STREAM` asks for the stream of libtorch: whether that may be the legacy default stream.
+#[inline]
+pub(crate) fn asks_libtorch() -> Option<bool> {
     const LIBTORCH: u8 = ImplicitStream::Libtorch as u8;
     const LIBTORCH_OR_LEGACY: u8 = ImplicitStream::LibtorchOrLegacy as u8;
     match IMPLICIT_STREAM.load(Relaxed) {
-        LEGACY => ImplicitStream::Legacy,
-        PER_THREAD => ImplicitStream::PerThread,
-        LIBTORCH => ImplicitStream::Libtorch,
-        LIBTORCH_OR_LEGACY => ImplicitStream::LibtorchOrLegacy,
-        _ => ImplicitStream::None,
+        LIBTORCH => Some(false),
+        LIBTORCH_OR_LEGACY => Some(true),
+        _ => None,
     }
 }
 

@@ -14,7 +14,7 @@ use super::scope::{
     CostSampling, GpuOptions, Mode, NewScope, OpenGpuScope, StreamOwnership, TaskGpuScope,
 };
 use super::state::{self, GpuThread};
-use super::target::{NamedBy, Target, Unplaced, target};
+use super::target::{NamedBy, Target, target};
 use crate::clock::now;
 use crate::cuda::context::Context;
 use crate::cuda::context::measurement::{Enclosing, GpuMeasurement, ScopeRef};
@@ -154,15 +154,14 @@ fn open_scope(
         return Ok(());
     }
     let target = match target.in_context(driver) {
-        Ok(target) => target,
-        Err(Unplaced::NoContext) => return Err(Begun::NoContext),
-        Err(Unplaced::NoStream) => return Err(Begun::NoStream),
-        Err(Unplaced::Refused(code)) => {
+        Ok(target) => target.ok_or(Begun::NoContext)?,
+        Err(code) => {
             let loss = without_context(thread, driver, code);
             open_without(thread, serial, name, loss);
             return Ok(());
         }
     };
+    let target = target.on_stream().ok_or(Begun::NoStream)?;
     let number = thread.number();
     // Before the event is recorded, as it may allocate.
     thread.stack.reserve();

@@ -1,9 +1,8 @@
 //! Decides which stream a scope is measured on.
 
-use profiler_cuda_sys::driver::{Code, Fault, RawContext, RawStream};
+use profiler_cuda_sys::driver::{Code, Fault, RawContext};
 
 use super::state::GpuThread;
-use crate::config::ImplicitStream;
 use crate::cuda::ffi::{EventApi, library};
 use crate::cuda::stream::{StreamHandles, default, libtorch};
 
@@ -25,50 +24,32 @@ pub(crate) enum NamedBy {
     Process,
     /// `PROFILER_CUDA_STREAM`: a default stream of the driver, or what libtorch launches on, in the context that is current.
     Settings,
-    /// `PROFILER_CUDA_STREAM`: libtorch has not been asked yet.
-    Libtorch { allows_legacy: bool },
-}
-
-/// Why a scope cannot be measured on its stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unplaced {
-    /// No context is current.
-    NoContext,
-    /// libtorch names no stream, or one that is refused.
-    NoStream,
-    /// The driver does not tell which context is current.
-    Refused(Code),
 }
 
 impl Target {
-    /// Fills in the current context if the stream has none of its own, and the stream if libtorch knows it.
+    /// Fills in the current context if the stream has none of its own. Returns `Ok(None)` if no context is current.
     ///
     /// # Errors
     ///
-    /// Returns what is not known.
+    /// Returns the driver's code if it does not tell which context is current.
     #[inline(always)]
-    pub(crate) fn in_context(self, driver: &impl EventApi) -> Result<Self, Unplaced> {
+    pub(crate) fn in_context(mut self, driver: &impl EventApi) -> Result<Option<Self>, Code> {
         if self.handles.context == RawContext::NONE {
-            return self.in_current_context(driver);
+            self.handles.context = current(driver)?;
         }
-        Ok(self)
+        Ok((self.handles.context != RawContext::NONE).then_some(self))
     }
 
-    #[inline(never)]
-    fn in_current_context(mut self, driver: &impl EventApi) -> Result<Self, Unplaced> {
-        self.handles.context = match driver.current_context() {
-            Ok(RawContext::NONE) => return Err(Unplaced::NoContext),
-            // Without an initialised driver there is no context either.
-            Err(code) if code.fault() == Fault::NoDriver => return Err(Unplaced::NoContext),
-            Ok(context) => context,
-            Err(code) => return Err(Unplaced::Refused(code)),
-        };
-        if let NamedBy::Libtorch { allows_legacy } = self.named_by {
-            let stream = libtorch::current_stream(allows_legacy);
-            self.handles.stream = stream.ok_or(Unplaced::NoStream)?;
-            self.named_by = NamedBy::Settings;
+    /// Fills in the stream if libtorch knows it. A context must be current. Returns `None` if libtorch names no stream, or one
+    /// that is refused.
+    #[inline(always)]
+    pub(crate) fn on_stream(mut self) -> Option<Self> {
+        if self.named_by == NamedBy::Settings
+            && let Some(allows_legacy) = library::asks_libtorch()
+        {
+            self.handles.stream = libtorch::current_stream(allows_legacy)?;
         }
-        Ok(self)
+        Some(self)
     }
 }
 
@@ -86,6 +67,16 @@ impl NamedBy {
     }
 }
 
+/// Returns the context that is current on this thread.
+#[inline(never)]
+fn current(driver: &impl EventApi) -> Result<RawContext, Code> {
+    match driver.current_context() {
+        // Without an initialised driver there is no context either.
+        Err(code) if code.fault() == Fault::NoDriver => Ok(RawContext::NONE),
+        answer => answer,
+    }
+}
+
 /// Returns the stream that the call names, else the thread's current stream, else the default stream of the process,
 /// else the one that the settings ask for. Calls neither the driver nor libtorch.
 #[inline(always)]
@@ -97,17 +88,11 @@ pub(crate) fn target(thread: &GpuThread, explicit: Option<StreamHandles>) -> Opt
     } else if let Some(default) = default::get() {
         (default.handles, NamedBy::Process)
     } else {
-        let (stream, named_by) = match library::implicit_stream() {
-            ImplicitStream::None => return None,
-            ImplicitStream::Legacy => (RawStream::LEGACY, NamedBy::Settings),
-            ImplicitStream::PerThread => (RawStream::PER_THREAD, NamedBy::Settings),
-            asked => {
-                let allows_legacy = asked == ImplicitStream::LibtorchOrLegacy;
-                (RawStream::LEGACY, NamedBy::Libtorch { allows_legacy })
-            }
+        let handles = StreamHandles {
+            stream: library::implicit_stream()?,
+            context: RawContext::NONE,
         };
-        let context = RawContext::NONE;
-        (StreamHandles { stream, context }, named_by)
+        (handles, NamedBy::Settings)
     };
     Some(Target { handles, named_by })
 }
