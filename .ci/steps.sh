@@ -669,6 +669,11 @@ ort() {
     framework ort-stream ort-cuda-provider
 }
 
+# Python code opens ranges in threads and in tasks of asyncio, and calls Rust below them.
+python-ranges() {
+    framework python-ranges
+}
+
 # Published crates, annotated function by function: their own tests have the results that they have without.
 annotated-crates() {
     (cd tests/crates && cargo test --locked && cargo run --locked)
