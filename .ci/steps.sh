@@ -670,6 +670,23 @@ candle() {
     PATH=$CUDA_HOME/bin:$PATH framework with-candle
 }
 
+# Models of ort in ONNX Runtime, which computes on the CPU: its provider for CUDA is a stand-in.
+ort() {
+    local folder=$tools/onnxruntime
+    if ! python-packages "$folder" --no-deps onnxruntime==1.32.0; then
+        echo "skipped: PyPI's onnxruntime cannot be had here"
+        return "$skipped"
+    fi
+    ORT_DYLIB_PATH=$(echo "$folder"/lib/python*/site-packages/onnxruntime/capi/libonnxruntime.so.*)
+    export ORT_DYLIB_PATH
+    framework ort-stream ort-cuda-provider
+}
+
+# Python code opens ranges in threads and in tasks of asyncio, and calls Rust below them.
+python-ranges() {
+    framework python-ranges
+}
+
 # Published crates, annotated function by function: their own tests have the results that they have without.
 annotated-crates() {
     (cd tests/crates && cargo test --locked && cargo run --locked)
