@@ -33,6 +33,8 @@ pub(crate) enum Begun {
     NoStream,
     /// No driver was in use when it began, so its stream was not looked for.
     NoDriver,
+    /// A future's: the thread that polls it has it.
+    Polled,
 }
 
 /// Opens the GPU part of a scope with options on this thread, and takes the stream, unless it returns without one.
@@ -62,8 +64,13 @@ fn begin(serial: u64, name: u32, options: Option<&mut GpuOptions>) -> Begun {
         return begin_sampled(&mut thread, driver, serial, name, options);
     }
     let new = NewScope::new(serial, name);
-    let opened = open_scope(&mut thread, driver, new, options, CostSampling::Off);
-    opened.err().unwrap_or(Begun::Opened)
+    match open_scope(&mut thread, driver, new, options, CostSampling::Off) {
+        Ok(()) => Begun::Opened,
+        Err(begun) => {
+            thread.note_without(serial);
+            begun
+        }
+    }
 }
 
 /// Opens a scope in which the profiler's own cost is sampled.
@@ -83,6 +90,9 @@ fn begin_sampled(
     let opened = open_scope(thread, driver, new, options, CostSampling::On);
     if let (Ok(()), Some(opened)) = (opened, thread.stack.innermost()) {
         opened.cost = NonZero::new(now().saturating_sub(begun));
+    }
+    if opened.is_err() {
+        thread.note_without(serial);
     }
     opened.err().unwrap_or(Begun::Opened)
 }
@@ -211,7 +221,11 @@ fn without_events(thread: &mut GpuThread, loss: CudaLoss) -> Box<GpuMeasurement>
 /// Returns why a scope has no GPU time if the driver does not tell which context is current.
 #[cold]
 #[inline(never)]
-fn without_context(thread: &mut GpuThread, driver: &impl EventApi, code: Code) -> CudaLoss {
+pub(super) fn without_context(
+    thread: &mut GpuThread,
+    driver: &impl EventApi,
+    code: Code,
+) -> CudaLoss {
     if code.fault() == Fault::NotPermitted {
         refusals::warn_of_host_function();
         thread.backoff.extend();
@@ -237,7 +251,7 @@ fn open_without(thread: &mut GpuThread, serial: u64, name: u32, loss: CudaLoss) 
 
 /// Takes a pair, and records its first event.
 #[inline(always)]
-fn record_begin(
+pub(super) fn record_begin(
     cache: &mut ContextCache,
     driver: &impl EventApi,
     target: Target,

@@ -10,6 +10,7 @@ use profiler_report::CudaLoss;
 
 use super::accounting::{Sent, account, account_for};
 use super::end_event::record_end;
+use super::late::close_late;
 use super::scope::{CostSampling, Mode, OpenGpuScope, StreamOwnership};
 use super::state::{self, GpuThread};
 use super::synchronous;
@@ -18,6 +19,7 @@ use crate::cuda::context::measurement::{CpuSpan, Enclosing, GpuMeasurement};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::library;
 use crate::cuda::resolver::{self, rings};
+use crate::local;
 use crate::local::callers::CountedCall;
 use crate::log_record::LogRequest;
 use crate::own_cost;
@@ -118,6 +120,9 @@ fn end_scope(serial: u64, span: CpuSpan, mut log: LogOwner<'_>) -> Sent {
             return Sent::Nothing;
         };
         opened.set_span(span);
+        if opened.is_late {
+            return end_late(&mut thread, opened, driver, log);
+        }
         let (cost, owner, log) = (opened.cost, &mut owner, log.reborrow());
         let closed = match cost {
             Some(_) => end_sampled(&mut thread, opened, driver, owner, log),
@@ -129,6 +134,20 @@ fn end_scope(serial: u64, span: CpuSpan, mut log: LogOwner<'_>) -> Sent {
         }
     };
     wait_and_send(driver, measurement, log)
+}
+
+/// Ends a scope to which streams were bound, or inside of which.
+#[cold]
+#[inline(never)]
+fn end_late(
+    thread: &mut GpuThread,
+    mut opened: OpenGpuScope,
+    driver: &Driver,
+    log: LogOwner<'_>,
+) -> Sent {
+    thread.link(&mut opened, local::innermost());
+    let measurement = close_late(opened, thread.number, driver);
+    send(thread, measurement, log)
 }
 
 /// Ends a scope whose opening was sampled, and counts what measuring it has cost.
@@ -182,6 +201,11 @@ fn end_opened(mut opened: OpenGpuScope, span: CpuSpan, log: &mut Option<LogReque
     let mut opened = Some(opened);
     let closed = state::with(|thread| {
         let (opened, log) = (opened.take()?, LogOwner::Caller(&mut *log));
+        if opened.is_late {
+            // Polls have linked it.
+            let measurement = close_late(opened, thread.number(), driver);
+            return Some(Ok(send(thread, measurement, log)));
+        }
         Some(end_taken(
             thread,
             opened,
