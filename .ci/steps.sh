@@ -80,7 +80,7 @@ format() {
     rustfmt --edition 2024 --check tests/tests/*/*.rs tests/tests/gpu/support/*.rs \
         tests/simulated-driver/tests/driver/*.rs
     local folder
-    for folder in benches tests/spans; do
+    for folder in benches examples/frameworks tests/spans; do
         (cd "$folder" && cargo fmt --all --check)
     done
     for folder in tests/{gpu,crates,beside,fuzz,loom} tests/beside/*/; do
@@ -470,6 +470,8 @@ clippy-elsewhere() {
     for folder in benches tests/{gpu,beside,crates,spans}; do
         (cd "$folder" && lint --target-dir "$target" --workspace)
     done
+    # Each framework is linted by its own step, which has what it needs to build.
+    (cd examples/frameworks && lint --target-dir "$target/frameworks" --package check)
 }
 
 # All pairs of features, and none: what one needs of another lies between two. Each check keeps one processor busy, so two
@@ -653,6 +655,23 @@ beside-torch() {
 # candle's models show their own spans.
 services() {
     (cd tests/spans && cargo test --locked --target-dir "$target/services")
+}
+
+# Models of ort in ONNX Runtime, which computes on the CPU: its provider for CUDA is a stand-in.
+ort() {
+    local folder=$tools/onnxruntime
+    if ! python-packages "$folder" --no-deps onnxruntime==1.32.0; then
+        echo "skipped: PyPI's onnxruntime cannot be had here"
+        return "$skipped"
+    fi
+    ORT_DYLIB_PATH=$(echo "$folder"/lib/python*/site-packages/onnxruntime/capi/libonnxruntime.so.*)
+    export ORT_DYLIB_PATH
+    framework ort-stream ort-cuda-provider
+}
+
+# Python code opens ranges in threads and in tasks of asyncio, and calls Rust below them.
+python-ranges() {
+    framework python-ranges
 }
 
 # Published crates, annotated function by function: their own tests have the results that they have without.
@@ -1015,6 +1034,13 @@ cargo-tools() (
             xargs cargo install --locked --root "$tools/cargo"
     fi
 ) 9>"$scratch/cargo-tools"
+
+# framework PACKAGE…: packages of `examples/frameworks` compile without warnings, and pass their tests.
+framework() (
+    cd examples/frameworks
+    lint --target-dir "$target/frameworks" "${@/#/--package=}"
+    cargo test --locked --target-dir "$target/frameworks" "${@/#/--package=}"
+)
 
 # python-packages FOLDER ARGUMENT…: an environment for Python in a folder, with the packages that pip is to
 # install there. Pip itself stays outside, so that no further Debian package is needed.
