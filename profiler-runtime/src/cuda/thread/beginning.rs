@@ -65,13 +65,8 @@ fn begin(serial: u64, name: u32, options: Option<&mut GpuOptions>) -> Begun {
         return begin_sampled(&mut thread, driver, serial, name, options);
     }
     let new = NewScope::new(serial, name);
-    match open_scope(&mut thread, driver, new, options, CostSampling::Off) {
-        Ok(()) => Begun::Opened,
-        Err(begun) => {
-            thread.note_without(serial);
-            begun
-        }
-    }
+    let opened = open_scope(&mut thread, driver, new, options, CostSampling::Off);
+    opened.err().unwrap_or(Begun::Opened)
 }
 
 /// Opens a scope in which the profiler's own cost is sampled.
@@ -91,9 +86,6 @@ fn begin_sampled(
     let opened = open_scope(thread, driver, new, options, CostSampling::On);
     if let (Ok(()), Some(opened)) = (opened, thread.stack.innermost()) {
         opened.cost = NonZero::new(now().saturating_sub(begun));
-    }
-    if opened.is_err() {
-        thread.note_without(serial);
     }
     opened.err().unwrap_or(Begun::Opened)
 }
@@ -159,7 +151,10 @@ fn open_scope(
         Some(Some(stream)) => Some(stream.handles),
         _ => None,
     };
-    let target = target(thread, handles).ok_or(Begun::NoStream)?;
+    let Some(target) = target(thread, handles) else {
+        thread.note_without(serial);
+        return Err(Begun::NoStream);
+    };
     if thread.backoff.skips_scope() {
         open_without(thread, serial, name, CudaLoss::HostFunction);
         return Ok(());

@@ -115,14 +115,11 @@ fn end_scope(serial: u64, span: CpuSpan, mut log: LogOwner<'_>) -> Sent {
         let Some(mut thread) = (unsafe { state::borrow() }) else {
             return Sent::Nothing;
         };
-        // It may have been abandoned, and counted then.
-        let Some(mut opened) = thread.stack.take(serial) else {
-            return Sent::Nothing;
+        let Some(mut opened) = thread.stack.take_ordinary(serial) else {
+            drop(thread);
+            return end_specially(serial, span, log);
         };
         opened.set_span(span);
-        if opened.is_late {
-            return end_late(&mut thread, opened, driver, log);
-        }
         let (cost, owner, log) = (opened.cost, &mut owner, log.reborrow());
         let closed = match cost {
             Some(_) => end_sampled(&mut thread, opened, driver, owner, log),
@@ -136,18 +133,23 @@ fn end_scope(serial: u64, span: CpuSpan, mut log: LogOwner<'_>) -> Sent {
     wait_and_send(driver, measurement, log)
 }
 
-/// Ends a scope to which streams were bound, or inside of which.
+/// Ends a scope that is not the innermost one, or that has streams which were bound late, itself or inside.
 #[cold]
 #[inline(never)]
-fn end_late(
-    thread: &mut GpuThread,
-    mut opened: OpenGpuScope,
-    driver: &Driver,
-    log: LogOwner<'_>,
-) -> Sent {
-    thread.link(&mut opened, local::innermost());
-    let measurement = close_late(opened, thread.number, driver);
-    send(thread, measurement, log)
+fn end_specially(serial: u64, span: CpuSpan, log: LogOwner<'_>) -> Sent {
+    // It may have been abandoned, and counted then.
+    let Some(mut opened) = state::with(|thread| thread.stack.take(serial)).flatten() else {
+        return Sent::Nothing;
+    };
+    if opened.is_late {
+        state::with(|thread| thread.link(&mut opened, local::innermost()));
+    }
+    let mut none = None;
+    let log = match log {
+        LogOwner::Nobody => &mut none,
+        LogOwner::Caller(log) => log,
+    };
+    end_opened(opened, span, log)
 }
 
 /// Ends a scope whose opening was sampled, and counts what measuring it has cost.
@@ -202,7 +204,7 @@ fn end_opened(mut opened: OpenGpuScope, span: CpuSpan, log: &mut Option<LogReque
     let closed = state::with(|thread| {
         let (opened, log) = (opened.take()?, LogOwner::Caller(&mut *log));
         if opened.is_late {
-            // Polls have linked it.
+            // It is linked: that of a future at the end of a poll.
             let measurement = close_late(opened, thread.number(), driver);
             return Some(Ok(send(thread, measurement, log)));
         }

@@ -172,8 +172,8 @@ impl GpuThread {
         }
         let target = match target.in_context(driver) {
             Ok(Some(target)) => target,
-            Ok(None) => return Ok(None),
-            Err(code) => return Err(without_context(self, driver, code)),
+            Ok(None) | Err(None) => return Ok(None),
+            Err(Some(code)) => return Err(without_context(self, driver, code)),
         };
         let number = self.number();
         let raw = target.handles.context;

@@ -43,6 +43,11 @@ impl GpuFrame {
         matches!(self, Self::Scope { serial, .. } if *serial == number)
     }
 
+    #[inline]
+    fn is_ordinary_scope(&self, number: u64) -> bool {
+        matches!(self, Self::Scope { serial, opened } if *serial == number && !opened.is_late)
+    }
+
     /// Returns the serial of the scope or of the poll.
     fn serial(&self) -> u64 {
         let (Self::Scope { serial, .. } | Self::Poll { serial, .. }) = self;
@@ -113,14 +118,15 @@ impl ScopeStack {
         let Some(innermost) = frames.clone().find_map(GpuFrame::opened) else {
             return Enclosing::NONE;
         };
-        let is_parent = |opened: &OpenGpuScope| opened.is_on(stream_key);
-        let parent = frames.find(|frame| frame.opened().is_some_and(is_parent));
-        let key = parent.and_then(GpuFrame::opened).map(OpenGpuScope::key);
+        let parent = frames.find_map(|frame| {
+            let opened = frame.opened()?;
+            opened.is_on(stream_key).then_some((frame, opened))
+        });
         let scope = &innermost.measurement.scope;
         let is_elsewhere = scope.stream_key != stream_key && !innermost.is_bound_to(stream_key);
         Enclosing {
-            parent: key.and_then(NonZero::new),
-            parent_start: parent.and_then(|frame| frame.start_if_overlapped(is_future)),
+            parent: parent.and_then(|(_, opened)| NonZero::new(opened.key())),
+            parent_start: parent.and_then(|(frame, _)| frame.start_if_overlapped(is_future)),
             parent_on_other_stream: is_elsewhere.then_some(scope.name),
         }
     }
@@ -188,21 +194,22 @@ impl ScopeStack {
         old.filter_map(GpuFrame::into_opened).for_each(abandon);
     }
 
+    /// Takes the scope with a serial number out if it is the innermost one and no streams were bound late.
+    #[inline(always)]
+    pub(super) fn take_ordinary(&mut self, serial: u64) -> Option<OpenGpuScope> {
+        match self.frames.pop_if(|last| last.is_ordinary_scope(serial)) {
+            Some(GpuFrame::Scope { opened, .. }) => Some(opened),
+            _ => None,
+        }
+    }
+
     /// Takes the scope with a serial number out, after making it the innermost one. Scopes inside it are displaced: they
     /// may still end, but no later scope is inside them.
-    #[inline(always)]
     pub(super) fn take(&mut self, serial: u64) -> Option<OpenGpuScope> {
-        if let Some(GpuFrame::Scope { opened, .. }) =
-            self.frames.pop_if(|last| last.is_scope(serial))
-        {
-            return Some(opened);
-        }
         self.make_innermost(serial)?;
         self.pop_innermost()
     }
 
-    #[cold]
-    #[inline(never)]
     fn make_innermost(&mut self, serial: u64) -> Option<()> {
         let is_it = |frame: &GpuFrame| frame.is_scope(serial);
         if let Some(index) = self.frames.iter().rposition(is_it) {
