@@ -366,8 +366,7 @@ impl OpenScope {
         let (cell, span) = (self.writable_cell(), closed.span);
         // First, so that memory allocated below does not count as the scope's.
         let recorded = self.has(Flags::RECORDED).then(|| self.ended(closed));
-        let has_none = self.has(Flags::NO_STREAM.and(Flags::NO_CONTEXT));
-        let is_bound = has_none && cuda::is_bound(self.serial(), self.id());
+        let is_bound = self.has(Flags::NO_STREAM) && cuda::is_bound(self.serial(), self.id());
         if self.has(Flags::NO_STREAM) && !is_bound {
             cuda::count_without_stream(cell, span.elapsed);
         }
@@ -416,7 +415,7 @@ impl OpenScope {
             } else {
                 RecordEnding::Returned
             },
-            cuda: if self.has(Flags::CUDA.and(Flags::NO_STREAM).and(Flags::NO_CONTEXT)) {
+            cuda: if self.has(Flags::CUDA.and(Flags::NO_STREAM)) {
                 cuda::key_of(serial)
             } else {
                 0

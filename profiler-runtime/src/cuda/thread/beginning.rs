@@ -160,8 +160,15 @@ fn open_scope(
         return Ok(());
     }
     let target = match target.in_context(driver) {
-        Ok(target) => target.ok_or(Begun::NoContext)?,
-        Err(None) => return Err(Begun::NoStream),
+        Ok(Some(target)) => target,
+        Ok(None) => {
+            thread.note_without_context();
+            return Err(Begun::NoContext);
+        }
+        Err(None) => {
+            thread.note_without(serial);
+            return Err(Begun::NoStream);
+        }
         Err(Some(code)) => {
             let loss = without_context(thread, driver, code);
             open_without(thread, serial, name, loss);

@@ -334,7 +334,8 @@ pub(crate) fn pop_poll(serial: u64) -> Option<TaskGpuScope> {
 /// measurement, which [`end`](super::ending::end) ends.
 #[cold]
 pub(crate) fn is_bound(serial: u64, name: u32) -> bool {
-    state::with(|thread| thread.name_late(serial, name)) == Some(true)
+    state::with(|thread| !thread.stack.has_nothing() && thread.name_late(serial, name))
+        == Some(true)
 }
 
 /// Records the last events of a scope, and completes its measurements.
@@ -347,6 +348,7 @@ pub(super) fn close_late(
 ) -> Box<GpuMeasurement> {
     let OpenGpuScope {
         mut measurement,
+        mode,
         named_by,
         ownership,
         ..
@@ -357,9 +359,8 @@ pub(super) fn close_late(
     let mut is_implicit = named_by.is_implicit();
     while let Some(on_stream) = next {
         if let (None, Some(pair)) = (loss, &on_stream.pair) {
-            let named = (&on_stream.scope.stream_key, mem::take(&mut is_implicit));
-            let ended = record_end(number, driver, pair, named, Mode::Later, CostSampling::Off);
-            loss = ended.err();
+            let named = (&on_stream.scope.stream_key, is_implicit);
+            loss = record_end(number, driver, pair, named, mode, CostSampling::Off).err();
         }
         is_implicit = false;
         on_stream.span = span;

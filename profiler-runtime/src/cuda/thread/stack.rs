@@ -105,6 +105,11 @@ impl ScopeStack {
         self.frames.is_empty()
     }
 
+    /// Returns `true` if no scope is displaced either.
+    pub(super) fn has_nothing(&self) -> bool {
+        self.frames.is_empty() && self.displaced.is_empty()
+    }
+
     /// Stores the scopes around a new scope in its measurement.
     #[inline(never)]
     pub(super) fn enclose(&self, measurement: &mut GpuMeasurement, is_future: bool) {

@@ -31,7 +31,8 @@ pub(crate) struct GpuThread {
     pub(super) number: u32,
     /// How many GPU scopes the thread has opened.
     opened: u64,
-    /// The serial of the first scope that has begun without a stream, and whose end asks whether one was bound; zero for none.
+    /// All open scopes from this serial on that have no GPU time have begun without a stream, and their ends ask whether one was
+    /// bound; zero if that is not known of any.
     first_without: u64,
     pub(super) stack: ScopeStack,
     caches: Vec<ContextCache>,
@@ -123,6 +124,12 @@ impl GpuThread {
         if self.first_without == 0 {
             self.first_without = serial;
         }
+    }
+
+    /// Notes that a scope has begun without a context, whose end does not ask whether a stream was bound.
+    #[inline(always)]
+    pub(super) fn note_without_context(&mut self) {
+        self.first_without = 0;
     }
 
     /// Returns `true` if the end of an open scope asks whether a stream was bound: if it has begun since a driver is in use.
