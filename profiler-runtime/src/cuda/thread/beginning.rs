@@ -223,6 +223,17 @@ fn without_events(thread: &mut GpuThread, loss: CudaLoss) -> Box<GpuMeasurement>
     GpuMeasurement::without(loss)
 }
 
+/// [`Target::in_context`], for a stream that is bound late.
+// In this file, for the reason that `close_late` gives.
+#[cold]
+#[inline(never)]
+pub(super) fn in_context(
+    driver: &impl EventApi,
+    target: Target,
+) -> Result<Option<Target>, Option<Code>> {
+    target.in_context(driver)
+}
+
 /// Returns why a scope has no GPU time if the driver does not tell which context is current.
 #[cold]
 #[inline(never)]

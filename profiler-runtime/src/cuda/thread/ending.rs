@@ -10,7 +10,6 @@ use profiler_report::CudaLoss;
 
 use super::accounting::{Sent, account, account_for};
 use super::end_event::record_end;
-use super::late::close_late;
 use super::scope::{CostSampling, Mode, OpenGpuScope, StreamOwnership};
 use super::state::{self, GpuThread};
 use super::synchronous;
@@ -265,6 +264,37 @@ pub(super) fn close(
         let ended = record_end(number, driver, pair, named, mode, sampling);
         measurement.set_loss(ended.err());
     }
+    measurement
+}
+
+/// Records the last events of a scope whose streams were bound late, and completes its measurements.
+// In this file: in another unit of code generation, the record of an event would not be compiled for its callers here alone.
+#[cold]
+#[inline(never)]
+fn close_late(opened: OpenGpuScope, number: u32, driver: &impl EventApi) -> Box<GpuMeasurement> {
+    let OpenGpuScope {
+        mut measurement,
+        mode,
+        named_by,
+        ownership,
+        ..
+    } = opened;
+    let span = measurement.span;
+    let mut loss = measurement.loss;
+    let mut next = Some(&mut *measurement);
+    let mut is_implicit = named_by.is_implicit();
+    while let Some(on_stream) = next {
+        if let (None, Some(pair)) = (loss, &on_stream.pair) {
+            let named = (&on_stream.scope.stream_key, is_implicit);
+            loss = record_end(number, driver, pair, named, mode, CostSampling::Off).err();
+        }
+        is_implicit = false;
+        on_stream.span = span;
+        on_stream.late.keep_alive = None;
+        next = on_stream.late.next.as_deref_mut();
+    }
+    drop(ownership);
+    measurement.set_loss(loss);
     measurement
 }
 

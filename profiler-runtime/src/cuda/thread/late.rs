@@ -15,8 +15,7 @@ use profiler_host::diagnostics::{self, catch_own_panic};
 use profiler_host::sync::ReentrancyGuard;
 use profiler_report::CudaLoss;
 
-use super::beginning::{Begun, record_begin, without_context};
-use super::end_event::record_end;
+use super::beginning::{Begun, in_context, record_begin, without_context};
 use super::scope::{CostSampling, Mode, OpenGpuScope, StreamOwnership, TaskGpuScope};
 use super::stack::GpuFrame;
 use super::state::{self, GpuThread};
@@ -170,7 +169,7 @@ impl GpuThread {
         if self.backoff.is_active() {
             return Err(CudaLoss::HostFunction);
         }
-        let target = match target.in_context(driver) {
+        let target = match in_context(driver, target) {
             Ok(Some(target)) => target,
             Ok(None) | Err(None) => return Ok(None),
             Err(Some(code)) => return Err(without_context(self, driver, code)),
@@ -336,38 +335,4 @@ pub(crate) fn pop_poll(serial: u64) -> Option<TaskGpuScope> {
 pub(crate) fn is_bound(serial: u64, name: u32) -> bool {
     state::with(|thread| !thread.stack.has_nothing() && thread.name_late(serial, name))
         == Some(true)
-}
-
-/// Records the last events of a scope, and completes its measurements.
-#[cold]
-#[inline(never)]
-pub(super) fn close_late(
-    opened: OpenGpuScope,
-    number: u32,
-    driver: &impl EventApi,
-) -> Box<GpuMeasurement> {
-    let OpenGpuScope {
-        mut measurement,
-        mode,
-        named_by,
-        ownership,
-        ..
-    } = opened;
-    let span = measurement.span;
-    let mut loss = measurement.loss;
-    let mut next = Some(&mut *measurement);
-    let mut is_implicit = named_by.is_implicit();
-    while let Some(on_stream) = next {
-        if let (None, Some(pair)) = (loss, &on_stream.pair) {
-            let named = (&on_stream.scope.stream_key, is_implicit);
-            loss = record_end(number, driver, pair, named, mode, CostSampling::Off).err();
-        }
-        is_implicit = false;
-        on_stream.span = span;
-        on_stream.late.keep_alive = None;
-        next = on_stream.late.next.as_deref_mut();
-    }
-    drop(ownership);
-    measurement.set_loss(loss);
-    measurement
 }
