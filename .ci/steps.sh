@@ -657,6 +657,19 @@ services() {
     (cd tests/spans && cargo test --locked --target-dir "$target/services")
 }
 
+# A network of candle on the simulated driver. Stand-ins for nvcc and the libraries of the CUDA toolkit build it.
+candle() {
+    if ! debian-packages g++:g++; then
+        echo "skipped: it needs g++ (apt-get install g++)"
+        return "$skipped"
+    fi
+    local here=examples/frameworks
+    export CUDA_HOME=$target/frameworks/stand-in-cuda CUDA_COMPUTE_CAP=80
+    (cd $here && cargo build --locked --target-dir "$target/frameworks" --package simulated-driver)
+    $here/candle/toolkit/install "$CUDA_HOME" "$target/frameworks/debug/deps/libprofiler_simulated_driver.so"
+    PATH=$CUDA_HOME/bin:$PATH framework with-candle
+}
+
 # Models of ort in ONNX Runtime, which computes on the CPU: its provider for CUDA is a stand-in.
 ort() {
     local folder=$tools/onnxruntime
