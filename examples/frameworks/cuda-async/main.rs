@@ -12,7 +12,7 @@ use cuda_async::device_context::{
 use cuda_async::launch::AsyncKernelLaunchBuilder;
 use cuda_async::prelude::*;
 use cuda_async::scheduling_policies::{SchedulingPolicy, StreamPoolRoundRobin};
-use cuda_core::{CudaFunction, LaunchConfig, Stream};
+use cuda_core::{Context, CudaFunction, LaunchConfig, Stream};
 use profiler_runtime::{cuda, measured};
 
 /// Chooses streams as cuda-async does by itself, and tells the profiler.
@@ -137,7 +137,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     runtime.block_on(requests(Arc::clone(&model)))?;
     model.sample()?;
     if std::env::args().any(|argument| argument == "--explicit") {
-        let stream = with_device(0, |device| device.new_stream())??;
+        let stream = with_device(0, Context::new_stream)??;
         model.sample_on(&stream)?;
     }
     with_device(0, |device| device.synchronize())??;
