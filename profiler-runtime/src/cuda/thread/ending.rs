@@ -276,7 +276,8 @@ fn close_late(opened: OpenGpuScope, number: u32, driver: &impl EventApi) -> Box<
         mut measurement,
         mode,
         named_by,
-        ownership,
+        // Until the last event is recorded.
+        ownership: _kept,
         ..
     } = opened;
     let span = measurement.span;
@@ -293,7 +294,6 @@ fn close_late(opened: OpenGpuScope, number: u32, driver: &impl EventApi) -> Box<
         on_stream.late.keep_alive = None;
         next = on_stream.late.next.as_deref_mut();
     }
-    drop(ownership);
     measurement.set_loss(loss);
     measurement
 }
