@@ -682,6 +682,25 @@ ort() {
     framework ort-stream ort-cuda-provider
 }
 
+# NVIDIA's cuda-async, whose policy binds functions to the streams that it chooses. Its bindings are made from NVIDIA's headers
+# when it is built.
+cuda-async() {
+    local folder=$tools/cuda-async packages=(nvidia-cuda-runtime==13.5.37 nvidia-cuda-crt==13.5.37
+        nvidia-curand==10.4.5.25 libclang==18.1.1)
+    if ! python-packages "$folder" --no-deps "${packages[@]}"; then
+        echo "skipped: NVIDIA's headers and libclang cannot be had here"
+        return "$skipped"
+    fi
+    if ! debian-packages gcc:gcc; then
+        echo "skipped: there is no compiler of C here, whose headers libclang reads (apt-get install gcc)"
+        return "$skipped"
+    fi
+    CUDA_TOOLKIT_PATH=$(echo "$folder"/lib/python*/site-packages/nvidia/cu13)
+    LIBCLANG_PATH=$(echo "$folder"/lib/python*/site-packages/clang/native)
+    export CUDA_TOOLKIT_PATH LIBCLANG_PATH BINDGEN_EXTRA_CLANG_ARGS="-I$(gcc -print-file-name=include)"
+    framework cuda-async-streams
+}
+
 # Python code opens ranges in threads and in tasks of asyncio, and calls Rust below them.
 python-ranges() {
     framework python-ranges

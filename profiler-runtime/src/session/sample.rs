@@ -114,6 +114,8 @@ impl Sample {
             uncertainty_ns: 1000.0,
             ns,
             own,
+            on_stream: ns,
+            is_further: false,
             cpu_end,
         });
     }

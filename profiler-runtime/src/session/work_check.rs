@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::record::{LinkedScope, NONE};
+use super::record::{LinkedScope, NONE, records};
 use super::work::WindowWork;
 use crate::cuda::GpuRecord;
 
@@ -34,7 +34,7 @@ pub(super) fn check(work: &WindowWork, nodes: &[LinkedScope], gpu: &[GpuRecord])
         let gpu = &gpu[around as usize];
         spans.sort_unstable();
         let busy = covered(&spans) as f64;
-        found.longer += u64::from(busy > gpu.ns + TOLERANCE);
+        found.longer += u64::from(busy > gpu.on_stream + TOLERANCE);
         let begins = spans.first().map(|(start, _)| *start);
         if let (Some(begins), Some(start)) = (begins, gpu.start) {
             let early = (start - begins) as f64;
@@ -53,9 +53,10 @@ fn measured_on(
 ) -> Option<u32> {
     let mut at = Some(scope);
     while let Some(node) = at.and_then(|at| nodes.get(at)) {
-        let time = gpu.get(node.gpu as usize);
-        if time.is_some_and(|time| time.loss.is_none() && time.stream_key == stream) {
-            return Some(node.gpu);
+        let is_on = |time: &GpuRecord| time.loss.is_none() && time.stream_key == stream;
+        let mut times = records(gpu, node);
+        if let Some(time) = times.find(|time| is_on(&gpu[*time as usize])) {
+            return Some(time);
         }
         at = (node.parent != NONE).then_some(node.parent as usize);
     }

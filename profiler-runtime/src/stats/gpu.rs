@@ -135,7 +135,8 @@ impl GpuTimes {
         is_new
     }
 
-    fn add_stream(&mut self, stream_key: StreamKey) {
+    /// Lists a stream of a call.
+    pub(crate) fn add_stream(&mut self, stream_key: StreamKey) {
         if self.stream_keys.len() < MAX_STREAMS && !self.stream_keys.contains(&stream_key) {
             self.stream_keys.push(stream_key);
         }

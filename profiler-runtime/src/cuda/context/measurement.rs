@@ -13,6 +13,7 @@ use profiler_report::internal::StreamKey;
 
 use crate::cuda::context::Context;
 use crate::cuda::ffi::library;
+use crate::cuda::keep_alive::KeepAlive;
 use crate::local::callers::CountedCall;
 use crate::log_record::LogRequest;
 
@@ -138,6 +139,31 @@ impl Pair {
     }
 }
 
+/// What becomes of a measurement whose scope has, or may have, more than one stream: see
+/// [`bind_stream`](crate::cuda::bind_stream).
+#[derive(Debug, Default)]
+pub(crate) struct Late {
+    pub(crate) role: LateRole,
+    /// The measurement of the scope on its next stream.
+    pub(crate) next: Option<Box<GpuMeasurement>>,
+    /// The key of the scope around it, whose time contains that of this one on all streams.
+    pub(crate) outer: Option<NonZero<u64>>,
+    /// Keeps the stream of a further measurement alive until the scope ends.
+    pub(crate) keep_alive: Option<KeepAlive>,
+}
+
+/// Which of a scope's measurements one is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LateRole {
+    /// The only one: streams were bound late neither to the scope nor inside.
+    #[default]
+    Only,
+    /// The first one. It stands for the scope, and may have no events.
+    First,
+    /// One on a further stream. It has the key of its scope.
+    Further,
+}
+
 /// A finished scope that was to have a GPU time, with its event pair. Between two scopes, the pair alone.
 ///
 /// # Ownership
@@ -172,6 +198,7 @@ pub(crate) struct GpuMeasurement {
     pub(crate) sequence: u64,
     /// `true` if a scope on another stream was inside. Set by the resolver.
     pub(crate) has_inner_elsewhere: bool,
+    pub(crate) late: Late,
 }
 
 /// Everything that each scope writes is in one cache line, and all fields that it compares are in that of the pair or in
@@ -227,6 +254,7 @@ impl GpuMeasurement {
             log: None,
             sequence: 0,
             has_inner_elsewhere: false,
+            late: Late::default(),
         })
     }
 
@@ -290,10 +318,31 @@ impl GpuMeasurement {
         }
     }
 
-    /// Puts it back where the next scope takes it from. Another scope may record its events from now on.
+    /// Returns the measurements of the scope on its further streams, in the order in which they were bound.
+    pub(crate) fn further(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(self.late.next.as_deref(), |further| {
+            further.late.next.as_deref()
+        })
+    }
+
+    /// Adds the measurement of the scope on one more stream.
+    pub(crate) fn add_further(&mut self, further: Box<Self>) {
+        let mut last = &mut self.late.next;
+        while let Some(next) = last {
+            last = &mut next.late.next;
+        }
+        *last = Some(further);
+    }
+
+    /// Puts it back where the next scope takes it from, with those on further streams. Another scope may record their events
+    /// from now on.
     pub(crate) fn give_back(mut self: Box<Self>) {
         if self.log.is_some() {
             user_code::drop_value(self.log.take());
+        }
+        if self.late.role != LateRole::Only {
+            let late = std::mem::take(&mut self.late);
+            late.next.into_iter().for_each(Self::give_back);
         }
         if library::is_shut_down() {
             return;

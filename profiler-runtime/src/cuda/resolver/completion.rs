@@ -9,10 +9,11 @@ use super::captured::ReplayedScope;
 use super::child_times::ChildTimes;
 use super::gpu_record::{self, GpuRecord};
 use super::inner_elsewhere::InnerElsewhere;
+use super::late_times::{CompleteScope, LateScope, LateTimes, OnStream};
 use super::log_sender::{self, LogSender, cuda_span};
 use super::totals;
 use crate::clock::clock;
-use crate::cuda::context::measurement::{GpuMeasurement, Pair};
+use crate::cuda::context::measurement::{GpuMeasurement, LateRole, Pair};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::idle;
 use crate::cuda::nvml::energy;
@@ -29,6 +30,8 @@ pub(super) struct Completion<D: 'static> {
     inner_elsewhere: InnerElsewhere,
     /// All names at some moment, by id: found without the lock of the registry.
     names: Vec<&'static Name>,
+    /// The scopes with several streams that are not complete.
+    pub(super) late: LateTimes,
     pub(super) log: LogSender,
     /// The name of the scope that is in progress and not counted yet. If the thread panics, this scope is lost with it.
     pub(super) current_name: Option<u32>,
@@ -41,6 +44,7 @@ impl<D: EventApi> Completion<D> {
             children: ChildTimes::default(),
             inner_elsewhere: InnerElsewhere::default(),
             names: Vec::new(),
+            late: LateTimes::default(),
             log: LogSender::default(),
             current_name: None,
         }
@@ -67,10 +71,20 @@ impl<D: EventApi> Completion<D> {
     }
 
     /// Completes a scope that has no GPU time.
-    pub(super) fn lose(&mut self, mut measurement: Box<GpuMeasurement>, loss: CudaLoss) {
+    pub(super) fn lose(&mut self, measurement: Box<GpuMeasurement>, loss: CudaLoss) {
+        if measurement.late.role == LateRole::Only {
+            return self.lose_scope(measurement, loss);
+        }
+        let key = measurement.scope.key;
+        self.late.lose(measurement, loss);
+        self.complete_late(key);
+    }
+
+    fn lose_scope(&mut self, mut measurement: Box<GpuMeasurement>, loss: CudaLoss) {
         self.current_name = Some(measurement.scope.name);
         if measurement.scope.has_begun {
-            let outer = measurement.parent.map(NonZero::get);
+            let outer = measurement.parent.or(measurement.late.outer);
+            let outer = outer.map(NonZero::get);
             self.children.remove_lost(measurement.scope.key, outer);
             if energy::is_shared() {
                 energy::lose(&measurement);
@@ -101,6 +115,9 @@ impl<D: EventApi> Completion<D> {
         anchor: Option<&Anchor>,
     ) {
         self.current_name = Some(measurement.scope.name);
+        if measurement.late.role != LateRole::Only {
+            return self.read_late(measurement, pair, ns, anchor);
+        }
         let covered = self.children.take(measurement.scope.key);
         let own = (ns - covered).max(0.0);
         let launch_ns = launch_ns(&measurement);
@@ -139,6 +156,110 @@ impl<D: EventApi> Completion<D> {
             }
         }
         measurement.give_back();
+    }
+
+    /// Keeps the time of a scope on one of its streams until all of the scope is read.
+    fn read_late(
+        &mut self,
+        measurement: Box<GpuMeasurement>,
+        pair: Pair,
+        ns: f64,
+        anchor: Option<&Anchor>,
+    ) {
+        let driver = self.driver;
+        let key = measurement.scope.key;
+        let on_stream = OnStream {
+            stream_key: measurement.scope.stream_key,
+            ns,
+            begin: anchor.and_then(|anchor| anchor.device_time(driver, pair.begin)),
+            start: anchor.and_then(|anchor| anchor.host_time(driver, pair.begin)),
+            device: pair.context.device(),
+        };
+        self.late.read(measurement, on_stream);
+        self.complete_late(key);
+        self.current_name = None;
+    }
+
+    /// Completes a scope with several streams if all of it is known, and those around it that only waited for it.
+    pub(super) fn complete_late(&mut self, key: u64) {
+        let mut key = Some(key);
+        while let Some(complete) = key.and_then(|key| self.late.take_complete(key)) {
+            key = complete.first.late.outer.map(NonZero::get);
+            self.complete_streams(complete);
+        }
+    }
+
+    fn complete_streams(&mut self, complete: CompleteScope) {
+        let CompleteScope {
+            mut first,
+            mut known,
+            loss,
+        } = complete;
+        let outer = first.late.outer;
+        if let Some(loss) = loss {
+            if let Some(outer) = outer {
+                let inside = known.inside.clone();
+                self.late.credit(outer, &known, &inside, Some(loss));
+            }
+            return self.lose_scope(first, loss);
+        }
+        self.current_name = Some(first.scope.name);
+        let covers = known.covers();
+        let ns = covers.total();
+        self.add_children(&first, &mut known);
+        let inside_ns = known.inside.total();
+        let own = (ns - inside_ns).max(0.0);
+        if let Some(outer) = outer {
+            self.late.credit(outer, &known, &covers, None);
+        } else if let Some(pair) = first.pair {
+            self.credit_parent(&first, pair, ns);
+        }
+        // What follows takes scopes for nested along these keys.
+        first.parent = first.parent.or(outer);
+        let launch_ns = launch_ns(&first);
+        let (start, device) = (known.start(), known.device());
+        if energy::is_shared() {
+            let begin = start.map(|start| start.wall);
+            let bounds = energy::Bounds::of(first.span);
+            energy::add(&first, device, (ns, own), bounds, begin);
+        }
+        if idle::is_on() && !known.streams.is_empty() {
+            let is_simple = known.streams.len() == 1 && inside_ns <= 0.0;
+            let read = idle::Read {
+                ns,
+                is_busy: is_simple && !first.has_inner_elsewhere && launch_ns < ns,
+                begin: start.map(|start| (start.wall, start.uncertainty_ns)),
+            };
+            idle::add(&first, device, &read);
+        }
+        if gpu_record::are_wanted() {
+            GpuRecord::on_streams(&first, &known, (ns, own)).for_each(gpu_record::push);
+        }
+        self.current_name = None;
+        if let Some(name) = self.name(first.scope.name) {
+            count(name, &first, (ns, own), launch_ns);
+            name.cuda.with(|totals| {
+                let streams = known.streams.iter();
+                streams.for_each(|on_stream| totals.add_stream(on_stream.stream_key));
+            });
+            callers::count_gpu(first.span.call, ns, own);
+            if let Some(log) = first.log.take() {
+                let cuda = cuda_span(ns, start, first.scope.stream_key);
+                self.log.send(name, log, first.span, Some(cuda));
+            }
+        }
+        first.give_back();
+    }
+
+    /// Adds the scopes inside that named one of the scope's streams to those whose streams were bound late.
+    fn add_children(&mut self, first: &GpuMeasurement, known: &mut LateScope) {
+        let children = self.children.take_covered(first.scope.key);
+        let stream_key = first.scope.stream_key;
+        let streams = known.streams.iter();
+        let of_first = |on_stream: &&OnStream| on_stream.stream_key == stream_key;
+        let begin = streams.clone().find(of_first).and_then(|first| first.begin);
+        let inside = known.inside.of(stream_key.context);
+        inside.merge(&children, begin.unwrap_or(0.0));
     }
 
     /// Counts and logs a replay of a graph that contains the scope. A replay has no CPU time of its own.
@@ -231,6 +352,9 @@ fn launch_ns(measurement: &GpuMeasurement) -> f64 {
 
 /// Counts a scope that the resolver will not read because it panicked or ended.
 pub(super) fn lose_unread(measurement: Box<GpuMeasurement>, loss: CudaLoss) {
+    if measurement.late.role == LateRole::Further {
+        return measurement.give_back();
+    }
     totals::count_without(measurement.scope.name, loss);
     if gpu_record::are_wanted() {
         gpu_record::push(GpuRecord::lost(&measurement, loss));

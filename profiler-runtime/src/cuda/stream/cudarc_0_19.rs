@@ -7,7 +7,8 @@ use cudarc::driver::{CudaContext, CudaStream};
 use profiler_cuda_sys::driver::RawContext;
 use profiler_report::internal::RawStream;
 
-use super::{IntoStream, KeepAlive, Stream, StreamHandles, StreamRef};
+use super::{IntoStream, Stream, StreamHandles, StreamRef};
+use crate::cuda::keep_alive::KeepAlive;
 
 fn handles_of(stream: &CudaStream) -> StreamHandles {
     StreamHandles {

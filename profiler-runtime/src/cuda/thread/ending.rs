@@ -18,6 +18,7 @@ use crate::cuda::context::measurement::{CpuSpan, Enclosing, GpuMeasurement};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::library;
 use crate::cuda::resolver::{self, rings};
+use crate::local;
 use crate::local::callers::CountedCall;
 use crate::log_record::LogRequest;
 use crate::own_cost;
@@ -113,9 +114,9 @@ fn end_scope(serial: u64, span: CpuSpan, mut log: LogOwner<'_>) -> Sent {
         let Some(mut thread) = (unsafe { state::borrow() }) else {
             return Sent::Nothing;
         };
-        // It may have been abandoned, and counted then.
-        let Some(mut opened) = thread.stack.take(serial) else {
-            return Sent::Nothing;
+        let Some(mut opened) = thread.stack.take_ordinary(serial) else {
+            drop(thread);
+            return end_specially(serial, span, log);
         };
         opened.set_span(span);
         let (cost, owner, log) = (opened.cost, &mut owner, log.reborrow());
@@ -129,6 +130,25 @@ fn end_scope(serial: u64, span: CpuSpan, mut log: LogOwner<'_>) -> Sent {
         }
     };
     wait_and_send(driver, measurement, log)
+}
+
+/// Ends a scope that is not the innermost one, or that has streams which were bound late, itself or inside.
+#[cold]
+#[inline(never)]
+fn end_specially(serial: u64, span: CpuSpan, log: LogOwner<'_>) -> Sent {
+    // It may have been abandoned, and counted then.
+    let Some(mut opened) = state::with(|thread| thread.stack.take(serial)).flatten() else {
+        return Sent::Nothing;
+    };
+    if opened.is_late {
+        state::with(|thread| thread.link(&mut opened, local::innermost()));
+    }
+    let mut none = None;
+    let log = match log {
+        LogOwner::Nobody => &mut none,
+        LogOwner::Caller(log) => log,
+    };
+    end_opened(opened, span, log)
 }
 
 /// Ends a scope whose opening was sampled, and counts what measuring it has cost.
@@ -182,6 +202,11 @@ fn end_opened(mut opened: OpenGpuScope, span: CpuSpan, log: &mut Option<LogReque
     let mut opened = Some(opened);
     let closed = state::with(|thread| {
         let (opened, log) = (opened.take()?, LogOwner::Caller(&mut *log));
+        if opened.is_late {
+            // It is linked: that of a future at the end of a poll.
+            let measurement = close_late(opened, thread.number(), driver);
+            return Some(Ok(send(thread, measurement, log)));
+        }
         Some(end_taken(
             thread,
             opened,
@@ -239,6 +264,37 @@ pub(super) fn close(
         let ended = record_end(number, driver, pair, named, mode, sampling);
         measurement.set_loss(ended.err());
     }
+    measurement
+}
+
+/// Records the last events of a scope whose streams were bound late, and completes its measurements.
+// In this file: in another unit of code generation, the record of an event would not be compiled for its callers here alone.
+#[cold]
+#[inline(never)]
+fn close_late(opened: OpenGpuScope, number: u32, driver: &impl EventApi) -> Box<GpuMeasurement> {
+    let OpenGpuScope {
+        mut measurement,
+        mode,
+        named_by,
+        // Until the last event is recorded.
+        ownership: _kept,
+        ..
+    } = opened;
+    let span = measurement.span;
+    let mut loss = measurement.loss;
+    let mut next = Some(&mut *measurement);
+    let mut is_implicit = named_by.is_implicit();
+    while let Some(on_stream) = next {
+        if let (None, Some(pair)) = (loss, &on_stream.pair) {
+            let named = (&on_stream.scope.stream_key, is_implicit);
+            loss = record_end(number, driver, pair, named, mode, CostSampling::Off).err();
+        }
+        is_implicit = false;
+        on_stream.span = span;
+        on_stream.late.keep_alive = None;
+        next = on_stream.late.next.as_deref_mut();
+    }
+    measurement.set_loss(loss);
     measurement
 }
 

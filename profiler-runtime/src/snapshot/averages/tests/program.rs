@@ -281,6 +281,8 @@ impl Program {
                 uncertainty_ns: 0.0,
                 ns: known.elapsed as f64,
                 own,
+                on_stream: known.elapsed as f64,
+                is_further: false,
                 cpu_end: scope.end(),
             });
         }

@@ -1,0 +1,338 @@
+//! Streams that are bound to a scope after it has begun.
+//!
+//! A scope that is bound to a stream records an event on it at that moment, and another one when it ends. The first
+//! measurement is that of the scope, as if it had named the stream; those on further streams hang on it as a list.
+//!
+//! The time of such a scope is part of the time of the scopes around it, whichever streams these have. A thread does not know
+//! its open scopes that have no stream. So the scope around is found when one inside ends, or when the poll ends in which a
+//! future was bound: it is the innermost one then. If it has no measurement, it gets one without events, whose
+//! time is that of the scopes inside.
+
+use std::mem;
+use std::num::NonZero;
+
+use profiler_host::diagnostics::{self, catch_own_panic};
+use profiler_host::sync::ReentrancyGuard;
+use profiler_report::CudaLoss;
+
+use super::beginning::{Begun, in_context, record_begin, without_context};
+use super::scope::{CostSampling, Mode, OpenGpuScope, StreamOwnership, TaskGpuScope};
+use super::stack::GpuFrame;
+use super::state::{self, GpuThread};
+use super::target::{NamedBy, Target};
+use crate::cuda::context::measurement::{Enclosing, GpuMeasurement, LateRole, ScopeRef};
+use crate::cuda::ffi::EventApi;
+use crate::cuda::ffi::library::{self, DiscoveryReason};
+use crate::cuda::stream::{IntoStream, Stream};
+use crate::local::{self, Innermost};
+use crate::switch;
+
+/// The most streams of a scope.
+const MAX_STREAMS: usize = 16;
+
+/// Binds the innermost open scope of this thread, or the future that it polls, to a further stream from now on.
+///
+/// For libraries that choose a stream at each operation, where nobody knows the stream when the scope begins: call this where
+/// they choose it. (To set the current stream there would be wrong: it is that of scopes which begin later.) An event is
+/// recorded on the stream at this moment, and one on each of the scope's streams when it ends; no other stream is touched, and
+/// nothing waits. A future stays bound to its streams on every thread that polls it.
+///
+/// A scope's GPU time is then the time during which at least one of its streams was between the two events, so that each
+/// instant of a context counts once. The time of a scope that was bound is also in that of the scopes around it, whichever
+/// streams these have, and is not their self time.
+///
+/// Has no effect if the scope is bound to the stream already, if no scope is open on this thread, directly inside of an entered
+/// handle, while measuring is off, and in scopes with `cuda_graph` or `sync`. A scope has 16 streams at most. If one of them
+/// cannot be measured, since it is one more, is being captured, or the driver refuses, the scope has no GPU time, and the
+/// reason is counted.
+///
+/// # Examples
+///
+/// ```no_run
+/// use profiler_runtime::{cuda, measured};
+///
+/// # struct Queue { stream: *mut std::ffi::c_void, context: *mut std::ffi::c_void }
+/// # fn next_queue() -> Queue { unimplemented!() }
+/// #[measured]
+/// fn forward() {
+///     let queue = next_queue();
+///     // SAFETY: the queues exist as long as the program.
+///     cuda::bind_stream(unsafe { cuda::Stream::from_raw(queue.stream, queue.context) });
+///     // launch on the queue
+/// }
+/// ```
+#[inline]
+pub fn bind_stream(stream: impl IntoStream<'static>) {
+    if switch::NEVER_MEASURES || switch::is_off(switch::load()) {
+        return;
+    }
+    let innermost = local::innermost();
+    if innermost != Innermost::NONE {
+        let stream = stream.into_stream().stream;
+        catch_own_panic("a stream was bound", || bind_innermost(innermost, stream));
+    }
+}
+
+#[inline(never)]
+fn bind_innermost(innermost: Innermost, stream: Stream) {
+    // Dropped after the thread's state is released: the destructor of a stream may call the driver.
+    let mut stream = Some(stream);
+    if ReentrancyGuard::is_entered() || is_entered_handle(innermost) {
+        return;
+    }
+    if let Some(driver) = library::find(DiscoveryReason::ExplicitRequest) {
+        state::with(|thread| thread.bind(driver, innermost.serial(), &mut stream));
+    }
+}
+
+/// Returns `true` for an entered handle, which is no scope of this thread.
+fn is_entered_handle(innermost: Innermost) -> bool {
+    innermost.is_linked() && local::is_inside_handle()
+}
+
+/// What a thread knows of an open scope or poll.
+enum Found {
+    /// It has a measurement.
+    Measured,
+    /// It has none, and its end asks for one.
+    Unmeasured,
+    /// Its end does not ask for one, or it has one that is read in another way.
+    NotBindable,
+}
+
+impl GpuThread {
+    /// Binds the scope or poll with this serial, which is the innermost one. Takes the stream if it is kept.
+    pub(super) fn bind(
+        &mut self,
+        driver: &impl EventApi,
+        serial: u64,
+        stream: &mut Option<Stream>,
+    ) {
+        let Some(handles) = stream.as_ref().map(|stream| stream.handles) else {
+            return;
+        };
+        let found = self.find(serial);
+        if matches!(found, Found::NotBindable) {
+            return;
+        }
+        let target = Target {
+            handles,
+            named_by: NamedBy::Call,
+        };
+        let bound = self.measure_on(driver, serial, target);
+        let measured = match bound {
+            Ok(Some(measured)) => measured,
+            Ok(None) => return,
+            Err(loss) => return self.lose(serial, loss),
+        };
+        match self.stack.frame_of(serial).and_then(GpuFrame::opened_mut) {
+            Some(opened) => {
+                opened.become_late();
+                let mut further = measured;
+                further.scope.key = opened.key();
+                further.late.role = LateRole::Further;
+                further.late.keep_alive = stream.take().map(Stream::into_keep_alive);
+                opened.measurement.add_further(further);
+            }
+            None => self.open_late(serial, measured, stream.take()),
+        }
+    }
+
+    fn find(&mut self, serial: u64) -> Found {
+        let asks = self.asks_from(serial);
+        match self.stack.frame_of(serial) {
+            Some(frame) => match frame.opened() {
+                Some(opened) if opened.mode != Mode::Later => {
+                    diagnostics::warn_once(
+                        "`cuda::bind_stream` has no effect in scopes with `cuda_graph` or `sync`",
+                    );
+                    Found::NotBindable
+                }
+                // It has no GPU time, whatever is bound.
+                Some(opened) if opened.measurement.loss.is_some() => Found::NotBindable,
+                Some(_) => Found::Measured,
+                None => Found::Unmeasured,
+            },
+            // A poll that can be measured has a frame, and scopes from this one on ask for theirs when they end.
+            None if asks && local::innermost_poll() != serial => Found::Unmeasured,
+            None => Found::NotBindable,
+        }
+    }
+
+    /// Records the first event on a stream, unless the scope is on it already.
+    fn measure_on(
+        &mut self,
+        driver: &impl EventApi,
+        serial: u64,
+        target: Target,
+    ) -> Result<Option<Box<GpuMeasurement>>, CudaLoss> {
+        if self.backoff.is_active() {
+            return Err(CudaLoss::HostFunction);
+        }
+        let target = match in_context(driver, target) {
+            Ok(Some(target)) => target,
+            Ok(None) | Err(None) => return Ok(None),
+            Err(Some(code)) => return Err(without_context(self, driver, code)),
+        };
+        let number = self.number();
+        let raw = target.handles.context;
+        let cache = self.context_cache(driver, raw);
+        let context = cache.ok_or(CudaLoss::TooManyContexts)?.context;
+        let stream_key = state::stream_key(context, target.handles.stream, number);
+        if let Some(opened) = self.stack.frame_of(serial).and_then(GpuFrame::opened_mut) {
+            if opened.is_on(stream_key) {
+                return Ok(None);
+            }
+            let streams = usize::from(opened.measurement.scope.has_begun)
+                + opened.measurement.further().count();
+            if streams >= MAX_STREAMS {
+                return Err(CudaLoss::TooManyStreams);
+            }
+        }
+        self.stack.reserve();
+        let cache = self.context_cache(driver, raw);
+        let cache = cache.ok_or(CudaLoss::TooManyContexts)?;
+        let mut measured = record_begin(cache, driver, target, Mode::Later, CostSampling::Off)?;
+        let scope = ScopeRef {
+            key: self.next_key(number),
+            stream_key,
+            name: local::name_of_open(serial).unwrap_or(NO_NAME),
+            has_begun: true,
+        };
+        measured.begin(scope, false);
+        measured.set_enclosing(&Enclosing::NONE);
+        Ok(Some(measured))
+    }
+
+    /// Notes that a scope has no GPU time, since one of its streams cannot be measured.
+    fn lose(&mut self, serial: u64, loss: CudaLoss) {
+        if loss == CudaLoss::HostFunction && !self.backoff.is_active() {
+            self.backoff.extend();
+        }
+        if let Some(opened) = self.stack.frame_of(serial).and_then(GpuFrame::opened_mut) {
+            opened.become_late();
+            opened.measurement.set_loss(Some(loss));
+            return;
+        }
+        let mut measurement = self.without_events(serial);
+        measurement.set_loss(Some(loss));
+        self.open_late(serial, measurement, None);
+    }
+
+    /// Returns the measurement of a scope that has no event of its own.
+    fn without_events(&mut self, serial: u64) -> Box<GpuMeasurement> {
+        // Do not attribute the memory to the program's scopes.
+        let _reentrancy = ReentrancyGuard::try_enter();
+        let mut measurement = GpuMeasurement::without(CudaLoss::Abandoned);
+        let name = local::name_of_open(serial).unwrap_or(NO_NAME);
+        measurement.begin(self.unplaced_scope(name), false);
+        measurement.set_enclosing(&Enclosing::NONE);
+        measurement.set_loss(None);
+        self.stack.reserve();
+        measurement
+    }
+
+    /// Gives a measurement to an open scope or poll that has none.
+    fn open_late(&mut self, serial: u64, measurement: Box<GpuMeasurement>, stream: Option<Stream>) {
+        let mut opened = OpenGpuScope::new(measurement, NamedBy::Call);
+        if let Some(stream) = stream {
+            opened.ownership = StreamOwnership::owned(stream);
+        }
+        opened.become_late();
+        if let Some(GpuFrame::Poll { .. }) = self.stack.frame_of(serial) {
+            let mut task = self.take_task_box();
+            task.set(opened);
+            if let Some(GpuFrame::Poll { task: place, .. }) = self.stack.frame_of(serial) {
+                *place = Some(task);
+            }
+        } else {
+            self.stack.push(serial, opened);
+        }
+    }
+
+    /// Links a scope to the one around it, which is `around` now that it has ended.
+    pub(super) fn link(&mut self, late: &mut OpenGpuScope, around: Innermost) {
+        if late.measurement.late.outer.is_some()
+            || around == Innermost::NONE
+            || is_entered_handle(around)
+        {
+            return;
+        }
+        let serial = around.serial();
+        match self.find(serial) {
+            Found::Measured => {}
+            Found::Unmeasured => {
+                let mut outer = self.without_events(serial);
+                outer.scope.stream_key = late.measurement.scope.stream_key;
+                self.open_late(serial, outer, None);
+            }
+            Found::NotBindable => {
+                // One that is lost, or read in another way, may be a parent on its own stream.
+                return self.stack.enclose(&mut late.measurement, true);
+            }
+        }
+        if let Some(outer) = self.stack.frame_of(serial).and_then(GpuFrame::opened_mut) {
+            outer.become_late();
+            late.measurement.late.outer = NonZero::new(outer.key());
+        }
+    }
+
+    /// Ends a poll, and returns the scope of the future. `around` is what is innermost now.
+    pub(super) fn end_poll(&mut self, serial: u64, around: Innermost) -> Option<TaskGpuScope> {
+        let mut task = self.stack.pop_poll(serial)?;
+        if let Some(opened) = task.opened_mut()
+            && opened.is_late
+        {
+            self.link(opened, around);
+        }
+        Some(task)
+    }
+
+    /// Gives the open scope with this serial its name, if it has a measurement. Returns `true` if it has.
+    fn name_late(&mut self, serial: u64, name: u32) -> bool {
+        let opened = self.stack.scope_of(serial);
+        opened
+            .map(|opened| opened.measurement.scope.name = name)
+            .is_some()
+    }
+}
+
+/// The number of no name: that of a scope whose name is found when it ends.
+const NO_NAME: u32 = u32::MAX;
+
+impl OpenGpuScope {
+    /// Notes that streams were bound late. The resolver adds its time to the scope around it, on all streams.
+    fn become_late(&mut self) {
+        if !self.is_late {
+            self.is_late = true;
+            self.has_futures = true;
+            self.measurement.late.role = LateRole::First;
+            self.measurement.set_enclosing(&Enclosing::NONE);
+        }
+    }
+}
+
+/// Makes a future the innermost entry of this thread during a poll, and takes its scope until [`pop_poll`] if it has one.
+pub(crate) fn push_poll(serial: u64, cuda: &mut Result<TaskGpuScope, Begun>) {
+    state::with(|thread| {
+        let task = match cuda {
+            Ok(_) => mem::replace(cuda, Err(Begun::Polled)).ok(),
+            Err(_) => None,
+        };
+        thread.stack.push_poll(serial, task);
+    });
+}
+
+/// Ends a poll, in which streams may have been bound. Returns the scope of the future, if it has one.
+pub(crate) fn pop_poll(serial: u64) -> Option<TaskGpuScope> {
+    let around = local::innermost();
+    state::with(|thread| thread.end_poll(serial, around)).flatten()
+}
+
+/// Gives a scope that began without a stream its name, if streams were bound to it or inside. Returns `true` if it has a
+/// measurement, which [`end`](super::ending::end) ends.
+#[cold]
+pub(crate) fn is_bound(serial: u64, name: u32) -> bool {
+    state::with(|thread| !thread.stack.has_nothing() && thread.name_late(serial, name))
+        == Some(true)
+}
