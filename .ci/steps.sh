@@ -655,6 +655,33 @@ services() {
     (cd tests/spans && cargo test --locked --target-dir "$target/services")
 }
 
+# CubeCL and Burn, with and without its fusion: their kernels stand at the functions that ask for them. NVIDIA's compiler
+# compiles the kernels, and the simulated driver runs them.
+cubecl() {
+    local nvrtc=$tools/nvrtc
+    if ! [[ -d $nvrtc ]]; then
+        rm -rf "$nvrtc.new"
+        if ! python3 -m pip --disable-pip-version-check install --quiet --root-user-action ignore --no-deps \
+            --only-binary :all: --target "$nvrtc.new" nvidia-cuda-nvrtc-cu12==12.9.86; then
+            echo "skipped: NVIDIA's compiler (nvidia-cuda-nvrtc-cu12) cannot be had here"
+            return "$skipped"
+        fi
+        mv "$nvrtc.new" "$nvrtc"
+    fi
+    # CubeCL asks for a folder of CUDA's headers, but these kernels include none.
+    mkdir -p "$scratch/cuda/include"
+    export CUDA_PATH=$scratch/cuda LD_LIBRARY_PATH=$nvrtc/nvidia/cuda_nvrtc/lib
+    local packages=(--package profiler-cubecl --package cubecl-llvm --package with-cubecl --package with-burn)
+    cd examples/frameworks
+    export CARGO_TARGET_DIR=$target/frameworks
+    cargo fmt --check "${packages[@]}"
+    lint "${packages[@]}"
+    cargo test --locked "${packages[@]}"
+    lint --package with-burn --features fusion
+    cargo test --locked --package with-burn --features fusion
+    RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --package profiler-cubecl
+}
+
 # Published crates, annotated function by function: their own tests have the results that they have without.
 annotated-crates() {
     (cd tests/crates && cargo test --locked && cargo run --locked)

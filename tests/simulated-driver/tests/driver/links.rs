@@ -10,7 +10,8 @@ const CUBIN_INPUT: u32 = 0;
 
 const FIRST: &CStr =
     c".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry work_10us() { ret; }";
-const SECOND: &CStr = c".version 7.0\n.target sm_75\n// simulated: other = 3us\n.entry other() { ret; }";
+const SECOND: &CStr =
+    c".version 7.0\n.target sm_75\n// simulated: other = 3us\n.entry other() { ret; }";
 
 fn created(driver: &Driver) -> usize {
     made(|link| driver.cuLinkCreate_v2(0, null_mut(), null_mut(), link))
@@ -42,12 +43,15 @@ fn kernels_of_all_inputs_are_in_the_image() {
     assert_eq!(driver.cuLinkDestroy(link), 0);
     let module: usize = made(|module| driver.cuModuleLoadData(module, kept.as_ptr().cast()));
     for name in [c"work_10us", c"other"] {
-        let kernel =
-            made(|kernel| driver.cuModuleGetFunction(kernel, module, name.as_ptr()));
+        let kernel = made(|kernel| driver.cuModuleGetFunction(kernel, module, name.as_ptr()));
         assert_eq!(driver.launch(kernel, 0), 0);
     }
     assert_eq!(driver.cuCtxSynchronize(), 0);
-    let lengths: Vec<u64> = driver.report().kernels().map(|ran| ran.end - ran.start).collect();
+    let lengths: Vec<u64> = driver
+        .report()
+        .kernels()
+        .map(|ran| ran.end - ran.start)
+        .collect();
     assert_eq!(lengths, [10_000, 3_000]);
 }
 
@@ -64,6 +68,9 @@ fn an_image_stays_as_it_is_until_the_linker_is_destroyed() {
     assert_eq!(complete(&driver, link), image);
     assert_eq!(driver.cuLinkDestroy(link), 0);
     assert_eq!(driver.report().misuses.len(), 0);
-    assert_eq!((complete(&driver, link), driver.cuLinkDestroy(link)), (Err(400), 400));
+    assert_eq!(
+        (complete(&driver, link), driver.cuLinkDestroy(link)),
+        (Err(400), 400)
+    );
     assert_eq!(driver.report().misuses.len(), 2);
 }
