@@ -8,12 +8,12 @@ use profiler_host::diagnostics::warn_once;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Kernels that CubeCL has launched and that belong to no function, since nobody has announced them: they were asked for before
-    /// the session recorded, while another observer was installed, or for a device that is not one of
+    /// Kernels that CubeCL has launched and that belong to no function, since nobody has announced them: they were asked for
+    /// before the session, while another observer was installed, or for a device that is not one of
     /// [`Observer::devices`](crate::Observer::devices).
     pub unknown: u64,
-    /// Announced launches that have not happened: CubeCL has discarded them. Counted when the next one happens, and not with several
-    /// devices.
+    /// Announced launches that have not happened: CubeCL has discarded them. Counted when the next one happens, and not with
+    /// several devices.
     pub never_launched: u64,
     /// Times of devices that were lost, since they came faster than they were read:
     /// [`Observer::device_times`](crate::Observer::device_times).
