@@ -80,7 +80,7 @@ format() {
     rustfmt --edition 2024 --check tests/tests/*/*.rs tests/tests/gpu/support/*.rs \
         tests/simulated-driver/tests/driver/*.rs
     local folder
-    for folder in benches tests/spans; do
+    for folder in benches examples/frameworks tests/spans; do
         (cd "$folder" && cargo fmt --all --check)
     done
     for folder in tests/{gpu,crates,beside,fuzz,loom} tests/beside/*/; do
@@ -470,6 +470,8 @@ clippy-elsewhere() {
     for folder in benches tests/{gpu,beside,crates,spans}; do
         (cd "$folder" && lint --target-dir "$target" --workspace)
     done
+    # Each framework is linted by its own step, which has what it needs to build.
+    (cd examples/frameworks && lint --target-dir "$target/frameworks" --package check)
 }
 
 # All pairs of features, and none: what one needs of another lies between two. Each check keeps one processor busy, so two
@@ -671,15 +673,42 @@ cubecl() {
     # CubeCL asks for a folder of CUDA's headers, but these kernels include none.
     mkdir -p "$scratch/cuda/include"
     export CUDA_PATH=$scratch/cuda LD_LIBRARY_PATH=$nvrtc/nvidia/cuda_nvrtc/lib
-    local packages=(--package profiler-cubecl --package cubecl-llvm --package with-cubecl --package with-burn)
+    framework profiler-cubecl cubecl-llvm with-cubecl with-burn
     cd examples/frameworks
     export CARGO_TARGET_DIR=$target/frameworks
-    cargo fmt --check "${packages[@]}"
-    lint "${packages[@]}"
-    cargo test --locked "${packages[@]}"
     lint --package with-burn --features fusion
     cargo test --locked --package with-burn --features fusion
     RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --package profiler-cubecl
+}
+
+# A network of candle on the simulated driver. Stand-ins for nvcc and the libraries of the CUDA toolkit build it.
+candle() {
+    if ! debian-packages g++:g++; then
+        echo "skipped: it needs g++ (apt-get install g++)"
+        return "$skipped"
+    fi
+    local here=examples/frameworks
+    export CUDA_HOME=$target/frameworks/stand-in-cuda CUDA_COMPUTE_CAP=80
+    (cd $here && cargo build --locked --target-dir "$target/frameworks" --package simulated-driver)
+    $here/candle/toolkit/install "$CUDA_HOME" "$target/frameworks/debug/deps/libprofiler_simulated_driver.so"
+    PATH=$CUDA_HOME/bin:$PATH framework with-candle
+}
+
+# Models of ort in ONNX Runtime, which computes on the CPU: its provider for CUDA is a stand-in.
+ort() {
+    local folder=$tools/onnxruntime
+    if ! python-packages "$folder" --no-deps onnxruntime==1.32.0; then
+        echo "skipped: PyPI's onnxruntime cannot be had here"
+        return "$skipped"
+    fi
+    ORT_DYLIB_PATH=$(echo "$folder"/lib/python*/site-packages/onnxruntime/capi/libonnxruntime.so.*)
+    export ORT_DYLIB_PATH
+    framework ort-stream ort-cuda-provider
+}
+
+# Python code opens ranges in threads and in tasks of asyncio, and calls Rust below them.
+python-ranges() {
+    framework python-ranges
 }
 
 # Published crates, annotated function by function: their own tests have the results that they have without.
@@ -1042,6 +1071,13 @@ cargo-tools() (
             xargs cargo install --locked --root "$tools/cargo"
     fi
 ) 9>"$scratch/cargo-tools"
+
+# framework PACKAGE…: packages of `examples/frameworks` compile without warnings, and pass their tests.
+framework() (
+    cd examples/frameworks
+    lint --target-dir "$target/frameworks" "${@/#/--package=}"
+    cargo test --locked --target-dir "$target/frameworks" "${@/#/--package=}"
+)
 
 # python-packages FOLDER ARGUMENT…: an environment for Python in a folder, with the packages that pip is to
 # install there. Pip itself stays outside, so that no further Debian package is needed.

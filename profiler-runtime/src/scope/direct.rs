@@ -172,11 +172,13 @@ impl OpenScope {
             outermost,
             call: CountedCall::NONE,
         };
+        let but_logged = DIRECT.except(Flags::LOGGED);
+        if self.serial.flags(but_logged) == Flags::CUDA {
+            let end = || cuda::end(self.serial(), span, Some(self.cell), log);
+            catch_own_panic("a scope was closed", end);
+            return;
+        }
         catch_own_panic("a scope was closed", || {
-            let but_logged = DIRECT.except(Flags::LOGGED);
-            if self.serial.flags(but_logged) == Flags::CUDA {
-                return cuda::end(self.serial(), span, Some(self.cell), log);
-            }
             let closed = ClosedScope {
                 own: 0,
                 span,

@@ -6,11 +6,14 @@ use std::collections::BTreeMap;
 use crate::covered::streams;
 use crate::text::list::first_of;
 use crate::text::units;
-use crate::timeline::{SliceKind, Timeline};
+use crate::timeline::{SliceKind, SliceName, Timeline};
 use crate::walk::NONE;
 
 /// The most functions, and the most streams, that are named.
 const NAMED: usize = 3;
+
+/// The crates of candle that may have spans.
+const CANDLE: [&str; 3] = ["candle_core", "candle_nn", "candle_transformers"];
 
 /// What a function launched on streams that no scope around the launches names.
 #[derive(Default)]
@@ -79,27 +82,48 @@ pub(super) fn note(
         also if also.is_empty() => also,
         also => format!(", as did {also}"),
     };
+    let remedy = match stream_of_a_framework(timeline) {
+        Some(stream) => format!("call `cuda::set_default_stream({stream})` once"),
+        None => "write `stream = &stream` on the function, or call `cuda::set_default_stream(&stream)` once; the \
+                 guide's page on streams says where frameworks have theirs"
+            .to_owned(),
+    };
     Some(format!(
         "{} launched {work} ({}) on stream{plural} {}, which no scope around the launches names{also}: without recorded \
-         kernels that time is missing; write `stream = &stream` on the function, or call `cuda::set_default_stream(&stream)` \
-         once",
+         kernels that time is missing; {remedy}",
         text(first),
         units::time(*ns as f64),
         first_of(streams.iter().map(number), NAMED),
     ))
 }
 
+/// Returns where a program has the stream of its framework, if spans of the framework's own crates were measured.
+fn stream_of_a_framework(timeline: &Timeline) -> Option<&'static str> {
+    let is_candle = |name: &SliceName| {
+        let module = name.text.split("::").next();
+        module.is_some_and(|module| CANDLE.contains(&module))
+    };
+    let mut names = timeline.names.iter();
+    names
+        .any(is_candle)
+        .then_some("device.as_cuda_device()?.cuda_stream()")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::covered::covered;
-    use crate::timeline::{Launch, Slice, SliceName, Track, TrackKind};
+    use crate::timeline::{Launch, Slice, Track, TrackKind};
 
     /// Work: its function, the track of its stream, its length, and for how long its thread had entered a handle.
     type Work = (u32, u32, i64, Option<i64>);
 
     /// The note on three functions, of which the last one is measured on stream 7, and on their work.
     fn note(work: &[Work]) -> Option<String> {
+        note_on(["forward", "backward", "measured"], work)
+    }
+
+    fn note_on(functions: [&str; 3], work: &[Work]) -> Option<String> {
         let stream = |id| Track {
             kind: TrackKind::GpuStream,
             device: Some(0),
@@ -110,7 +134,7 @@ mod tests {
             tracks: vec![Track::default(), stream(7), stream(8), stream(9)],
             ..Timeline::default()
         };
-        for (name, text) in (0..).zip(["forward", "backward", "measured"]) {
+        for (name, text) in (0..).zip(functions) {
             line.names.push(SliceName {
                 text: text.into(),
                 ..SliceName::default()
@@ -165,8 +189,24 @@ mod tests {
             note(&three).expect("a note"),
             "`backward` launched 2 kernels, copies and fills (4.00 µs) on streams 7, 8, which no scope around the launches \
              names, as did `forward`, `measured`: without recorded kernels that time is missing; write `stream = &stream` on \
-             the function, or call `cuda::set_default_stream(&stream)` once"
+             the function, or call `cuda::set_default_stream(&stream)` once; the guide's page on streams says where \
+             frameworks have theirs"
         );
+    }
+
+    #[test]
+    fn the_line_for_candle_has_its_stream() {
+        let remedy = |span| {
+            let note = note_on([span, "forward", "measured"], &[(0, 1, 2_000, None)]);
+            let note = note.expect("a note");
+            note.split_once("missing; ").expect("a remedy").1.to_owned()
+        };
+        assert_eq!(
+            remedy("candle_transformers::models::with_tracing::linear"),
+            "call `cuda::set_default_stream(device.as_cuda_device()?.cuda_stream())` once"
+        );
+        // The program's own.
+        assert!(remedy("candle_shop::linear").starts_with("write `stream = &stream`"));
     }
 
     #[test]

@@ -50,6 +50,15 @@ fn scope_name(scope: &ScopeKernels) -> String {
     name.map_or_else(|| NO_SCOPE.to_owned(), printable)
 }
 
+/// Formats how many launches each call makes. Few of many calls are not none.
+fn per_call(count: f64) -> String {
+    if count > 0.0 && count < 0.05 {
+        "under 0.1".to_owned()
+    } else {
+        format!("{count:.1}")
+    }
+}
+
 /// Returns the table of the scopes: what each of them did with the device.
 fn scopes(kernels: &Kernels) -> Table {
     let scopes = &kernels.scopes;
@@ -59,7 +68,7 @@ fn scopes(kernels: &Kernels) -> Table {
         })
         .rank(2),
         Column::of(scopes, "Launches/call", |scope| {
-            scope.launches_per_call().map(|count| format!("{count:.1}"))
+            scope.launches_per_call().map(per_call)
         })
         .rank(1),
         Column::of(scopes, "GPU busy", |scope| Some(time(scope.busy_ns))),
@@ -276,5 +285,16 @@ pub(super) const fn memory_name(memory: MemoryKind) -> &'static str {
         MemoryKind::Device => "device",
         MemoryKind::Array => "array",
         MemoryKind::Managed => "managed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::per_call;
+
+    #[test]
+    fn launches_of_few_calls_do_not_look_like_none() {
+        let shown = [0.0, 0.02, 0.05, 1.0, 3.74].map(per_call);
+        assert_eq!(shown, ["0.0", "under 0.1", "0.1", "1.0", "3.7"]);
     }
 }

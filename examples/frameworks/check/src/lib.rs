@@ -76,7 +76,7 @@ impl Program {
         );
         let path = self.folder.path();
         Ran {
-            timeline: read(&path.join("trace.json")),
+            timeline: trace(&path.join("trace.json")),
             report: Report::read(&path.join("report.json")).expect("the driver's report"),
             stdout,
             stderr,
@@ -84,7 +84,12 @@ impl Program {
     }
 }
 
-fn read(path: &Path) -> Timeline {
+/// Reads a trace that a program has left.
+///
+/// # Panics
+///
+/// Panics if there is none.
+pub fn trace(path: &Path) -> Timeline {
     let file = File::open(path).expect("the program wrote a trace");
     match Input::from_reader(file, "trace", Limits::DEFAULT).expect("a trace") {
         Input::Timeline(timeline) => *timeline,

@@ -1,5 +1,6 @@
 //! The beginning of a scope that is to have a GPU time.
 
+use std::mem::{self, ManuallyDrop};
 use std::num::NonZero;
 
 use profiler_cuda_sys::driver::{Code, Driver, Fault};
@@ -155,13 +156,13 @@ fn open_scope(
     }
     let target = match target.in_context(driver) {
         Ok(target) => target.ok_or(Begun::NoContext)?,
-        Err(code) => {
+        Err(None) => return Err(Begun::NoStream),
+        Err(Some(code)) => {
             let loss = without_context(thread, driver, code);
             open_without(thread, serial, name, loss);
             return Ok(());
         }
     };
-    let target = target.on_stream().ok_or(Begun::NoStream)?;
     let number = thread.number();
     // Before the event is recorded, as it may allocate.
     thread.stack.reserve();
@@ -190,7 +191,9 @@ fn open_scope(
     let mut opened = OpenGpuScope::new(measurement, target.named_by);
     opened.mode = mode;
     if let Some(stream) = explicit.and_then(Option::take) {
-        opened.ownership = StreamOwnership::owned(stream);
+        let ownership = StreamOwnership::owned(stream);
+        // A new scope owns nothing that would have to be dropped, which the compiler would check for otherwise.
+        let _nothing = ManuallyDrop::new(mem::replace(&mut opened.ownership, ownership));
     }
     thread.stack.push(serial, opened);
     Ok(())

@@ -27,29 +27,28 @@ pub(crate) enum NamedBy {
 }
 
 impl Target {
-    /// Fills in the current context if the stream has none of its own. Returns `Ok(None)` if no context is current.
+    /// Fills in the current context if the stream has none of its own, and the stream if libtorch knows it. Returns `Ok(None)`
+    /// if no context is current.
     ///
     /// # Errors
     ///
-    /// Returns the driver's code if it does not tell which context is current.
-    #[inline(always)]
-    pub(crate) fn in_context(mut self, driver: &impl EventApi) -> Result<Option<Self>, Code> {
-        if self.handles.context == RawContext::NONE {
-            self.handles.context = current(driver)?;
-        }
-        Ok((self.handles.context != RawContext::NONE).then_some(self))
-    }
-
-    /// Fills in the stream if libtorch knows it. A context must be current. Returns `None` if libtorch names no stream, or one
+    /// Returns the driver's code if it does not tell which context is current, and `None` if libtorch names no stream, or one
     /// that is refused.
     #[inline(always)]
-    pub(crate) fn on_stream(mut self) -> Option<Self> {
-        if self.named_by == NamedBy::Settings
-            && let Some(allows_legacy) = library::asks_libtorch()
-        {
-            self.handles.stream = libtorch::current_stream(allows_legacy)?;
+    pub(crate) fn in_context(
+        mut self,
+        driver: &impl EventApi,
+    ) -> Result<Option<Self>, Option<Code>> {
+        if self.handles.context == RawContext::NONE {
+            self.handles.context = current(driver).map_err(Some)?;
+            if self.named_by == NamedBy::Settings
+                && self.handles.context != RawContext::NONE
+                && let Some(allows_legacy) = library::asks_libtorch()
+            {
+                self.handles.stream = libtorch::current_stream(allows_legacy).ok_or(None)?;
+            }
         }
-        Some(self)
+        Ok((self.handles.context != RawContext::NONE).then_some(self))
     }
 }
 
