@@ -64,10 +64,8 @@ pub use counts::{Counts, counts};
 /// # Examples
 ///
 /// ```no_run
-/// fn main() {
-///     profiler_cubecl::observe();
-///     // …
-/// }
+/// // In `main`, after `profiler_runtime::init`.
+/// profiler_cubecl::observe();
 /// ```
 #[allow(clippy::must_use_candidate, reason = "a program goes on without it")]
 pub fn observe() -> bool {

@@ -13,15 +13,13 @@ fn otherwise(what: &str, script: &str) -> Program {
 }
 
 /// Returns how long the kernels of this name ran, by the driver's own account. CubeCL adds a hash to a name.
-fn truth_of(ran: &Ran, kernel: &str) -> f64 {
+fn truth_of(ran: &Ran, kernel: &str) -> u64 {
     let is_it = |name: &String| {
         (name.strip_prefix(kernel)).is_some_and(|rest| rest.starts_with('_') && rest.len() == 9)
     };
     let kernels = ran.report.kernels();
     let theirs = kernels.filter(|kernel| kernel.name.as_ref().is_some_and(is_it));
-    theirs
-        .map(|kernel| (kernel.end - kernel.start) as f64)
-        .sum()
+    theirs.map(|kernel| kernel.end - kernel.start).sum()
 }
 
 #[test]
@@ -35,8 +33,12 @@ fn kernels_stand_at_the_functions_that_asked_on_three_threads() {
     let is_at = ran.device_ns();
     for (function, kernel, count) in functions {
         let truth = truth_of(&ran, kernel);
-        assert_eq!(truth, f64::from(count) * 30_000.0, "{kernel}");
-        assert_eq!(is_at.get(function), Some(&truth), "{function}: {is_at:?}");
+        assert_eq!(truth, count * 30_000, "{kernel}");
+        assert_eq!(
+            is_at.get(function),
+            Some(&(truth as f64)),
+            "{function}: {is_at:?}"
+        );
     }
     let share = ran.share_of(&functions.map(|(function, ..)| function));
     assert!(share >= 0.99, "{share}: {is_at:?}");
@@ -119,6 +121,6 @@ fn device_times_need_no_cupti() {
         .find_map(|line| line.strip_suffix(" ns reported"));
     let reported: f64 = reported.expect("a time").parse().expect("a number");
     // What passes between the two events of a time counts too.
-    assert!(reported >= truth_of(&ran, "add_one"), "{reported}");
+    assert!(reported >= truth_of(&ran, "add_one") as f64, "{reported}");
     assert!(ran.stdout.contains("lost_times: 0"), "{}", ran.stdout);
 }

@@ -4,6 +4,7 @@
 use std::error::Error;
 use std::thread;
 
+use cubecl::cuda::CudaDevice;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 use cubecl::{self, Device};
@@ -100,7 +101,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let _profiler = profiler_runtime::init()?;
     profiler_cubecl::observe();
 
-    let client = Device::Cuda(Default::default()).client();
+    let client = Device::Cuda(CudaDevice::default()).client();
     let work = |step: fn(&Client, &Data)| {
         let data = Data::new(&client);
         for _ in 0..STEPS {

@@ -4,6 +4,7 @@ use std::env;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cubecl::cuda::CudaDevice;
 use cubecl::execution::{StreamMode, StreamModeOverride};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
@@ -30,7 +31,7 @@ struct Work {
 
 impl Work {
     fn new() -> Self {
-        let client = Device::Cuda(Default::default()).client();
+        let client = Device::Cuda(CudaDevice::default()).client();
         let input = client.create_from_slice(f32::as_bytes(&[1.0, 2.0, 3.0, 4.0]));
         let output = client.empty(LENGTH * size_of::<f32>());
         Self {
