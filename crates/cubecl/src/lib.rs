@@ -21,7 +21,7 @@
 //!
 //! No launch waits for a device, and no call of CUDA is added. The task takes a place in CubeCL's queue, which has 32: a thread
 //! that asks faster than the runner launches meets a full queue earlier, while a session records kernels. At other times, a
-//! launch costs one load of an atomic more.
+//! launch costs two loads of atomics more.
 //!
 //! # What is exact
 //!
