@@ -8,6 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use profiler_report::internal::InOrder as _;
+
 use crate::error::Error;
 use crate::output::complain;
 
@@ -94,7 +96,7 @@ impl Staging {
         // Standard output may lead to a file.
         let streams = ["/dev/stdout", "/dev/stderr", "/dev/fd"];
         if !streams.iter().any(|stream| self.named.starts_with(stream)) {
-            written.sort();
+            written.order();
             for file in written {
                 complain(&format_args!("wrote {}", file.display()));
             }

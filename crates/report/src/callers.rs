@@ -7,6 +7,7 @@ use super::options::TableOptions;
 use super::row::Row;
 use super::text::json::{lines, object};
 use super::text::{Field, csv, nanoseconds};
+use crate::in_order::InOrder as _;
 
 /// The calls of one function from another one.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -118,7 +119,7 @@ impl CallEdges {
         let mut seen = HashSet::new();
         for row in rows.iter().filter(|row| seen.insert(&row.name)) {
             let mut of_row = by_function.remove(row.name.as_str()).unwrap_or_default();
-            of_row.sort_by(|left, right| {
+            of_row.order_by(|left, right| {
                 let (left_total, right_total) = (left.total(), right.total());
                 let cpu = right_total.0.total_cmp(&left_total.0);
                 let cuda = right_total.1.total_cmp(&left_total.1);

@@ -7,6 +7,7 @@ use super::ExportError;
 use super::date;
 use super::file;
 use crate::gpu_sample::{DeviceSamples, GpuDevice, GpuQuantity, GpuSample};
+use crate::in_order::InOrder as _;
 
 /// The first line, as `nvidia-smi` writes it.
 const HEADER: &str = "timestamp, index, name, utilization.gpu [%], utilization.memory [%], memory.used [MiB], memory.total [MiB], power.draw [W], \
@@ -29,7 +30,7 @@ fn csv(devices: &[DeviceSamples]) -> String {
         .iter()
         .flat_map(|device| device.samples.iter().map(|sample| (&device.device, sample)))
         .collect();
-    lines.sort_by_key(|(_, sample)| sample.unix_ns);
+    lines.order_by_key(|(_, sample)| sample.unix_ns);
     let mut text = format!("{HEADER}\n");
     for (device, sample) in lines {
         push_line(&mut text, device, sample);

@@ -64,6 +64,7 @@ mod group_by;
 mod histogram;
 mod history;
 mod idle;
+mod in_order;
 mod kernels;
 mod losses;
 mod memory;
@@ -174,6 +175,7 @@ pub mod internal {
         DeviceEnergy, DeviceSamples, EnergySource, GpuSamples, Merged, NameEnergy,
     };
     pub use crate::histogram::Unsaved;
+    pub use crate::in_order::InOrder;
     pub use crate::name::{Buffer, MAX_LENGTH, truncate, truncate_into};
     pub use crate::overlap::{NestedTrack, OverlapTracks};
     pub use crate::own_cost::gpu_times;

@@ -1,6 +1,7 @@
 //! Percentages that add up although each is rounded.
 
 use super::row::Row;
+use crate::in_order::InOrder as _;
 
 /// Hundredths of a per cent in a whole.
 const WHOLE: f64 = 10_000.0;
@@ -55,7 +56,7 @@ fn shares(values: &[f64]) -> Vec<f64> {
     let missing = WHOLE - units.iter().sum::<f64>();
     let mut by_remainder: Vec<usize> = (0..values.len()).collect();
     let remainder = |index: usize| exact[index] - exact[index].floor();
-    by_remainder.sort_by(|left, right| remainder(*right).total_cmp(&remainder(*left)));
+    by_remainder.order_by(|left, right| remainder(*right).total_cmp(&remainder(*left)));
     let mut left = missing.round();
     for index in by_remainder {
         if left < 1.0 {

@@ -9,6 +9,7 @@ use profiler_host::diagnostics::{self, did_you_mean, similar};
 
 use super::row::Row;
 use super::times::Times;
+use crate::in_order::InOrder as _;
 
 /// A value that rows can be sorted by. Keys that `torch.profiler` has are named as there. Methods that take a key accept
 /// its name too, and so does [`str::parse`].
@@ -347,7 +348,7 @@ pub(super) fn sort_or_note(rows: &mut [Row], by: Result<SortKey, SortKeyError>) 
 
 /// Sorts rows, largest first.
 pub fn sort(rows: &mut [Row], by: SortKey) {
-    rows.sort_by(|left, right| {
+    rows.order_by(|left, right| {
         let values = (by.value(left), by.value(right));
         let largest_first = match values {
             (Some(left), Some(right)) => right.total_cmp(&left),

@@ -7,6 +7,8 @@ use toml::de::{DeTable, DeValue};
 
 use profiler_host::diagnostics::{did_you_mean, similar};
 
+use profiler_report::internal::InOrder as _;
+
 use super::Budget;
 use super::limit::{FIGURES, Figure, Limit};
 
@@ -70,7 +72,7 @@ impl Budget {
                 )?);
             }
         }
-        limits.sort_by_key(|limit| limit.line);
+        limits.order_by_key(|limit| limit.line);
         Ok(Self { limits })
     }
 }

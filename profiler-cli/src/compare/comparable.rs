@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use profiler_report::Environment;
+use profiler_report::internal::InOrder as _;
 
 use super::run::{Clocks, Run};
 
@@ -150,7 +151,7 @@ pub(crate) fn are_interleaved(base: &[Run], new: &[Run]) -> bool {
     if hosts(base) != hosts(new) {
         return false;
     }
-    starts.sort_unstable();
+    starts.order();
     let mean_place = |side: bool| {
         let places: Vec<f64> = starts
             .iter()

@@ -2,6 +2,8 @@
 
 use std::f64::consts::PI;
 
+use profiler_report::internal::InOrder as _;
+
 use super::FEWEST_RUNS;
 use super::common::movements;
 use super::metric::Metric;
@@ -137,7 +139,7 @@ pub(super) fn judge_all(measured: &[Measured], base_runs: usize, in_turns: bool)
             (size, candidate.row(is_significant, level, in_turns))
         })
         .collect();
-    rows.sort_by(|(left_size, left), (right_size, right)| {
+    rows.order_by(|(left_size, left), (right_size, right)| {
         let order = |row: &Row| row.finding.verdict.order();
         let by_size = right_size.total_cmp(left_size);
         order(left).cmp(&order(right)).then(by_size)
@@ -351,7 +353,7 @@ fn power(candidates: &[Candidate<'_>], level: f64) -> Vec<Power> {
             .filter(|candidate| candidate.measured.metric == metric && candidate.has_verdict())
             .collect();
         let of_run = |candidate: &Candidate<'_>| candidate.judged().noise.of_run;
-        of_metric.sort_by(|left, right| of_run(left).total_cmp(&of_run(right)));
+        of_metric.order_by(|left, right| of_run(left).total_cmp(&of_run(right)));
         let middle = of_metric.get(of_metric.len() / 2)?;
         let noise = middle.judged().noise;
         let mut size = Power::CHANGE.ln_1p();

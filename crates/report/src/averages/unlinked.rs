@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::in_order::InOrder as _;
 use crate::text::list::first_of;
 use crate::text::units;
 use crate::timeline::{Slice, SliceKind, Timeline, TrackKind};
@@ -56,7 +57,7 @@ pub(super) fn note(timeline: &Timeline, callers: &[u32], texts: &[u32]) -> Optio
         return None;
     }
     for roots in roots.values_mut() {
-        roots.sort_by_key(|root| root.start);
+        roots.order_by_key(|root| root.start);
     }
     let mut steps = 0;
     let mut waits: HashMap<u32, (f64, HashMap<u32, i64>)> = HashMap::new();
@@ -96,7 +97,7 @@ pub(super) fn note(timeline: &Timeline, callers: &[u32], texts: &[u32]) -> Optio
         name.map_or_else(String::new, |name| format!("`{}`", name.text))
     };
     let mut others: Vec<(u32, i64)> = others.into_iter().collect();
-    others.sort_by_key(|(name, ns)| (std::cmp::Reverse(*ns), *name));
+    others.order_by_key(|(name, ns)| (std::cmp::Reverse(*ns), *name));
     Some(format!(
         "{}: for {} of its own {}, other threads ran {}, which have no caller: if it waits for them, give them a \
          `Handle` of it, and that time is theirs alone",

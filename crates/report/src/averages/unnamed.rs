@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::covered::streams;
+use crate::in_order::InOrder as _;
 use crate::text::list::first_of;
 use crate::text::units;
 use crate::timeline::{SliceKind, SliceName, Timeline};
@@ -61,7 +62,7 @@ pub(super) fn note(
         }
     }
     let mut functions: Vec<(u32, Unnamed)> = functions.into_iter().collect();
-    functions.sort_by_key(|(_, function)| Reverse(function.ns));
+    functions.order_by_key(|(_, function)| Reverse(function.ns));
     let text = |(name, _): &(u32, Unnamed)| {
         let name = timeline.names.get(*name as usize);
         name.map_or_else(String::new, |name| format!("`{}`", name.text))

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use super::event_writer::write_list;
 use super::places::Places;
 use crate::Timeline;
+use crate::in_order::InOrder as _;
 use crate::text::json::{array, string};
 use profiler_cuda_sys::driver::DeviceProperties;
 
@@ -55,7 +56,7 @@ pub(super) fn write(
         out.extend(device.into_bytes());
     });
     let mut ranks: Vec<Option<u64>> = timeline.tracks.iter().map(|track| track.rank).collect();
-    ranks.sort_unstable();
+    ranks.order();
     ranks.dedup();
     if let [Some(rank)] = ranks[..] {
         // HTA's search for the rank needs the space.

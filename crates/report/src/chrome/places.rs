@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use super::event_writer::{EventLine, EventWriter, Track as Place};
 use super::{FREE, MAX_DEVICE};
+use crate::in_order::InOrder as _;
 use crate::overlap::{OverlapTracks, name_of_track};
 use crate::{SliceKind, Timeline, Track, TrackKind};
 use profiler_cuda_sys::driver::DeviceProperties;
@@ -352,7 +353,7 @@ fn order(tracks: &[Track]) -> Vec<u64> {
         );
         groups.push((*first.entry(key).or_insert(index), index));
     }
-    groups.sort_unstable();
+    groups.order();
     let mut order = vec![0; tracks.len()];
     for (number, (_, index)) in (0..).zip(groups) {
         order[index] = position(number);

@@ -10,6 +10,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
+use crate::in_order::InOrder as _;
 use crate::{Slice, SliceKind, Timeline, Track};
 
 /// A part of the GPU time of a scope in which no other one of its stream is open inside it.
@@ -57,7 +58,7 @@ pub(super) fn pieces(timeline: &Timeline) -> Vec<SelfTimePiece> {
     }
     let mut pieces = Vec::new();
     for (_, mut scopes) in streams {
-        scopes.sort_by_key(|index| {
+        scopes.order_by_key(|index| {
             let slice = &timeline.slices[*index as usize];
             (slice.start_ns, Reverse(slice.duration_ns))
         });

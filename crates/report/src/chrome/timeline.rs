@@ -17,6 +17,7 @@ use super::times::{ReadEnd, length, shared_base};
 use super::{STEP_NAMES, header};
 use crate::ExportError;
 use crate::file::ExportFile;
+use crate::in_order::InOrder as _;
 use crate::text::json::string;
 use crate::{Launch, Slice, SliceKind, Step, Timeline};
 use profiler_cuda_sys::driver::DeviceProperties;
@@ -349,7 +350,7 @@ impl<W: Write> TimelineWriter<'_, W> {
         let steps = timeline.steps.iter();
         let steps = steps.filter(|step| timeline.slice_of(step.slice).is_none());
         let mut steps: Vec<_> = steps.collect();
-        steps.sort_by_key(|step| step.start_ns);
+        steps.order_by_key(|step| step.start_ns);
         let mut lanes = GroupedTracks::default();
         for step in steps {
             let start = step.start_ns.saturating_add(self.offset);

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::shown;
 use super::verdict::is_step;
 use super::{BusyTime, DeviceFunction, DeviceSegment, DeviceState, IdleCharge};
+use crate::in_order::InOrder as _;
 use crate::timeline::Timeline;
 use crate::walk::{NONE, Visit, Walk};
 
@@ -140,7 +141,7 @@ impl<'t> Charged<'t> {
         if outside.own.all > 0 {
             charges.push(charge(None, "", &outside));
         }
-        charges.sort_by(|one, other| {
+        charges.order_by(|one, other| {
             let longest = (other.inclusive_ns, other.idle_ns).cmp(&(one.inclusive_ns, one.idle_ns));
             longest.then_with(|| one.name.cmp(&other.name))
         });
@@ -179,7 +180,7 @@ impl<'t> Charged<'t> {
                 inclusive_ns: outside,
             });
         }
-        busy.sort_by(|one, other| {
+        busy.order_by(|one, other| {
             let longest = (other.inclusive_ns, other.busy_ns).cmp(&(one.inclusive_ns, one.busy_ns));
             longest.then_with(|| one.name.cmp(&other.name))
         });

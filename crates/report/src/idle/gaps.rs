@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::in_order::InOrder as _;
 use crate::timeline::Timeline;
 
 /// The gaps of each rank, in their order. None overlaps another one.
@@ -17,7 +18,7 @@ impl Gaps {
             of_rank.push((gap.start_ns, end));
         }
         for of_rank in gaps.0.values_mut() {
-            of_rank.sort_unstable();
+            of_rank.order();
             let mut until = i64::MIN;
             for (start, end) in of_rank {
                 *start = (*start).max(until);

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use super::threads::Threads;
 use super::{DeviceSegment, DeviceState};
+use crate::in_order::InOrder as _;
 use crate::timeline::Launch;
 
 /// From this length on, a launch alone does not explain that launched work has not begun, or that a call lasts.
@@ -49,7 +50,7 @@ pub(super) fn segments(
     threads: &Threads,
 ) -> Window {
     // Of works that begin at once, the first one ends the idle time before: that of the earliest call.
-    works.sort_by_key(|work| {
+    works.order_by_key(|work| {
         let launch = work.launch;
         let order = launch.map(|launch| (launch.start_ns, launch.correlation));
         // One without a call comes last.
@@ -175,7 +176,7 @@ impl Cutter<'_> {
 
 /// Returns how long any of the spans lasted, added up over the devices.
 pub(crate) fn union(mut spans: Vec<(u32, i64, i64)>) -> i64 {
-    spans.sort_unstable();
+    spans.order();
     let mut sum = 0_i64;
     let mut until: Option<(u32, i64)> = None;
     for (device, start, end) in spans {

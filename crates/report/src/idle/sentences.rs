@@ -3,6 +3,7 @@
 use super::verdict::{Limit, exceeds_half};
 use super::works::is_collective;
 use super::{DeviceIdle, GpuIdle, IdleCharge};
+use crate::in_order::InOrder as _;
 use crate::sentence::{Sentence, percent};
 use crate::text::shorten;
 use crate::text::units::time;
@@ -297,7 +298,7 @@ impl GpuIdle {
         };
         let known = self.devices.iter().filter(is_known);
         let mut known: Vec<&DeviceIdle> = known.collect();
-        known.sort_by(|one, other| share(one).total_cmp(&share(other)));
+        known.order_by(|one, other| share(one).total_cmp(&share(other)));
         let [least, .., most] = known[..] else {
             return None;
         };

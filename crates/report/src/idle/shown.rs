@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::{DeviceFunction, DeviceSegment, DeviceState};
+use crate::in_order::InOrder as _;
 use crate::walk::Visit;
 
 /// The most functions that are shown: as many as a reader tells apart.
@@ -88,7 +89,7 @@ fn in_order(functions: Vec<DeviceFunction>, segments: &mut [DeviceSegment]) -> V
     let mut functions: Vec<(u32, DeviceFunction)> = functions
         .filter(|(_, function)| function.idle_ns > 0 || function.busy_ns > 0)
         .collect();
-    functions.sort_by(|(_, one), (_, other)| {
+    functions.order_by(|(_, one), (_, other)| {
         let longest = (other.idle_ns, other.busy_ns).cmp(&(one.idle_ns, one.busy_ns));
         longest.then_with(|| one.name.cmp(&other.name))
     });

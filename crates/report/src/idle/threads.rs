@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::in_order::InOrder as _;
 use crate::timeline::{SliceKind, Timeline, TrackKind};
 use crate::walk::NONE;
 
@@ -182,7 +183,7 @@ struct Scope {
 /// Returns the innermost call of a thread over time.
 fn times(mut scopes: Vec<Scope>) -> Vec<Innermost> {
     // A scope comes after those around it; of two at the same start, that is the longer one.
-    scopes.sort_by_key(|scope| (scope.start, std::cmp::Reverse(scope.end), scope.index));
+    scopes.order_by_key(|scope| (scope.start, std::cmp::Reverse(scope.end), scope.index));
     let mut times: Vec<Innermost> = Vec::with_capacity(scopes.len());
     let mut push = |start: i64, end: i64, call: u32| {
         if start >= end {

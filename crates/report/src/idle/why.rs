@@ -9,6 +9,7 @@ use super::segments::{LATE_NS, Piece, union};
 use super::threads::Threads;
 use super::verdict::is_step;
 use super::{DeviceIdle, DeviceState};
+use crate::in_order::InOrder as _;
 use crate::timeline::{SliceKind, Timeline};
 use crate::walk::NONE;
 
@@ -173,7 +174,7 @@ impl<'t> WaitCalls<'t> {
             }
         }
         for calls in of_thread.values_mut() {
-            calls.sort_by_key(|call| (call.start, std::cmp::Reverse(call.end)));
+            calls.order_by_key(|call| (call.start, std::cmp::Reverse(call.end)));
         }
         Self {
             timeline,
@@ -228,7 +229,7 @@ impl<'t> WaitCalls<'t> {
                 }
             })
             .collect();
-        drained.sort_by_key(|drained| std::cmp::Reverse(drained.idle_ns));
+        drained.order_by_key(|drained| std::cmp::Reverse(drained.idle_ns));
         drained
     }
 }
@@ -294,7 +295,7 @@ pub(super) fn of_named(
     }
     let in_calls = times.iter().map(|(_, in_call)| *in_call);
     found.longest_call_ns = in_calls.max().unwrap_or_default();
-    times.sort_unstable_by_key(|(all, _)| std::cmp::Reverse(*all));
+    times.order_by_key(|(all, _)| std::cmp::Reverse(*all));
     let mut sum = 0;
     for (all, _) in &times {
         if sum >= subject.ns - sum {
@@ -322,7 +323,7 @@ pub(super) fn of_named(
         })
         .filter(|meanwhile| meanwhile.ns as f64 >= MEANWHILE.0 * all)
         .collect();
-    meanwhile.sort_by(|one, other| (other.ns, &one.name).cmp(&(one.ns, &other.name)));
+    meanwhile.order_by(|one, other| (other.ns, &one.name).cmp(&(one.ns, &other.name)));
     meanwhile.truncate(MEANWHILE.1);
     found.meanwhile = meanwhile;
     Some(found)

@@ -6,6 +6,7 @@ use super::account::{DeviceKey, device_key};
 use super::charged::Charged;
 use super::segments::{LATE_NS, union};
 use super::{DeviceSegment, DeviceState};
+use crate::in_order::InOrder as _;
 use crate::timeline::Timeline;
 
 /// A kernel, copy or fill, and the function that launched it.
@@ -95,7 +96,7 @@ impl Works {
         }
         let mut waits = Vec::new();
         for mut works in self.streams.into_values() {
-            works.sort_unstable();
+            works.order();
             let mut until = i64::MIN;
             for (start, end, launched) in works {
                 let from = launched.max(until);
@@ -105,7 +106,7 @@ impl Works {
                 until = until.max(end);
             }
         }
-        waits.sort_unstable();
+        waits.order();
         let mut blocked = Vec::new();
         let mut until = i64::MIN;
         for (from, to) in waits {

@@ -7,6 +7,7 @@ use super::row::{CopyUse, FillUse, KernelRow, KernelRowKind, KernelUse};
 use super::{Kernels, ScopeKernels};
 use crate::gpu_work::{GpuWorkKind, MemoryKind};
 use crate::idle::{DeviceSegment, DeviceState, union};
+use crate::in_order::InOrder as _;
 use crate::times::Times;
 use crate::walk::NONE;
 
@@ -62,7 +63,7 @@ pub(crate) fn gather(
     scope: impl Fn(u32) -> (String, u64),
 ) -> Kernels {
     // Of work that begins at once, that of the first launch ended the idle time before.
-    items.sort_by_key(|item| {
+    items.order_by_key(|item| {
         let (start, end) = item.span;
         (item.device, start, item.launch.is_none(), item.launch, end)
     });
@@ -88,7 +89,7 @@ pub(crate) fn gather(
             tally.finish(named, has_launches)
         })
         .collect();
-    scopes.sort_by(|one, other| {
+    scopes.order_by(|one, other| {
         let longest = other.busy_ns.total_cmp(&one.busy_ns);
         let is_named = other.scope.is_some().cmp(&one.scope.is_some());
         is_named
@@ -199,7 +200,7 @@ impl<'n> ScopeTally<'n> {
                 })
             })
             .collect();
-        rows.sort_by(|one, other| {
+        rows.order_by(|one, other| {
             let longest = other.times.total_ns.total_cmp(&one.times.total_ns);
             longest.then_with(|| one.name.cmp(&other.name))
         });

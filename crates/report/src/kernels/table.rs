@@ -7,6 +7,7 @@ use profiler_host::diagnostics::{printable, warn_once};
 use super::row::{KernelRow, KernelRowKind, KernelUse, MinMax};
 use super::{Kernels, ScopeKernels};
 use crate::gpu_work::MemoryKind;
+use crate::in_order::InOrder as _;
 use crate::options::TableOptions;
 use crate::sort::SortKey;
 use crate::text::table::{Column, Table};
@@ -116,7 +117,7 @@ fn rows<'k>(kernels: &'k Kernels, options: &TableOptions) -> (Table, String) {
     let mut shown: Vec<(&'k ScopeKernels, &'k KernelRow)> = Vec::new();
     for scope in &kernels.scopes {
         let mut rows: Vec<&KernelRow> = scope.rows.iter().collect();
-        rows.sort_by(|one, other| {
+        rows.order_by(|one, other| {
             let [one_value, other_value] = [one, other].map(|row| value(key, row).unwrap_or(0.0));
             let largest = other_value.total_cmp(&one_value);
             largest.then_with(|| one.short.cmp(&other.short))

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use super::escape::Name;
 use super::overview::grouped;
 use super::table::by_self_time;
+use crate::in_order::InOrder as _;
 use crate::row::Row;
 use crate::summary::Summary;
 use crate::text::units;
@@ -46,7 +47,7 @@ pub(super) fn pairs<'r>(summary: &'r Summary, baseline: &'r Summary) -> Vec<Pair
     }));
     let has_cuda = has_cuda(&pairs);
     let change = |pair: &Pair<'_>, of| self_change(pair, of).unwrap_or_default().abs();
-    pairs.sort_by(|left, right| {
+    pairs.order_by(|left, right| {
         let by = |of: Clock| change(right, of).total_cmp(&change(left, of));
         let cpu = by(|row| row.cpu);
         if has_cuda {

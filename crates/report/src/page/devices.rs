@@ -6,6 +6,7 @@ use super::escape::Text;
 use super::overview::counted;
 use super::strip::{Fold, hatchings, push_device, push_tiles};
 use crate::idle::{DeviceIdle, GpuIdle};
+use crate::in_order::InOrder as _;
 use crate::sentence::percent;
 
 /// Of more devices, the strips are low, and all bars and sentences but those of one device are folded.
@@ -66,9 +67,9 @@ pub(super) fn recorded_busy(device: &DeviceIdle) -> f64 {
 /// Returns the places of the devices that were busy least, in their order.
 pub(super) fn least_busy(busy: impl Iterator<Item = f64>, count: usize) -> Vec<usize> {
     let mut sorted: Vec<(usize, f64)> = busy.enumerate().collect();
-    sorted.sort_by(|(_, one), (_, other)| one.total_cmp(other));
+    sorted.order_by(|(_, one), (_, other)| one.total_cmp(other));
     let mut places: Vec<usize> = sorted.iter().map(|(place, _)| *place).take(count).collect();
-    places.sort_unstable();
+    places.order();
     places
 }
 

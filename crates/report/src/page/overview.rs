@@ -7,6 +7,7 @@ use super::sentence;
 use super::verdict;
 use crate::date;
 use crate::idle::GpuIdle;
+use crate::in_order::InOrder as _;
 use crate::row::Row;
 use crate::sentence::Sentence;
 use crate::summary::Summary;
@@ -125,7 +126,7 @@ fn push_clock(
     if rows.is_empty() {
         return;
     }
-    rows.sort_by(|(_, left), (_, right)| right.self_ns.total_cmp(&left.self_ns));
+    rows.order_by(|(_, left), (_, right)| right.self_ns.total_cmp(&left.self_ns));
     let all: f64 = rows.iter().map(|(_, times)| times.self_ns).sum();
     let _ = write!(
         html,

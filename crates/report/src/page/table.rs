@@ -2,6 +2,7 @@
 
 use super::escape::Name;
 use super::overview::{counted, grouped};
+use crate::in_order::InOrder as _;
 use crate::row::Row;
 use crate::summary::Summary;
 use crate::text::units;
@@ -80,7 +81,7 @@ pub(super) fn by_self_time(summary: &Summary) -> Vec<&Row> {
     let mut rows: Vec<&Row> = summary.rows.iter().collect();
     let has_cuda = rows.iter().any(|row| row.cuda.is_some());
     let own = |times: Option<Times>| times.map_or(-1.0, |times| times.self_ns);
-    rows.sort_by(|left, right| {
+    rows.order_by(|left, right| {
         let cuda = own(right.cuda).total_cmp(&own(left.cuda));
         let cpu = own(right.cpu).total_cmp(&own(left.cpu));
         if has_cuda { cuda.then(cpu) } else { cpu }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::numbers::number;
 use super::work_details::WorkDetails;
 use crate::idle::{DeviceState, Devices};
+use crate::in_order::InOrder as _;
 use crate::text::Field;
 use crate::text::json::{array, lines, object, string};
 use crate::timeline::{Counter, Slice, Timeline, Track, TrackKind};
@@ -98,7 +99,7 @@ fn by_track(timeline: &Timeline, least: i64) -> Vec<Vec<usize>> {
     }
     // A file of another program may have another order. A slice comes after those around it.
     for track in &mut tracks {
-        track.sort_by_key(|index| {
+        track.order_by_key(|index| {
             let slice = &timeline.slices[*index];
             (slice.start_ns, Reverse(slice.duration_ns))
         });
@@ -214,7 +215,7 @@ fn thinned(samples: &[(i64, f64)]) -> Vec<(i64, f64)> {
         let low = part.iter().min_by(|left, right| left.1.total_cmp(&right.1));
         let high = part.iter().max_by(|left, right| left.1.total_cmp(&right.1));
         let mut both: Vec<(i64, f64)> = low.into_iter().chain(high).copied().collect();
-        both.sort_by_key(|(ns, _)| *ns);
+        both.order_by_key(|(ns, _)| *ns);
         both.dedup();
         both
     });

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::numbers::number;
 use crate::call_tree::{CallNode, CallTree};
+use crate::in_order::InOrder as _;
 use crate::text::Field;
 use crate::text::json::{array, object, string};
 
@@ -35,7 +36,7 @@ pub(super) fn json(tree: &CallTree) -> Option<String> {
         }
     }
     let mut merged: Vec<_> = merged.into_iter().collect();
-    merged.sort_by_key(|(place, _)| *place);
+    merged.order_by_key(|(place, _)| *place);
     for (place, (nodes, sums)) in &merged {
         columns.push(*place, &format!("({nodes} paths with less time)"), sums);
     }

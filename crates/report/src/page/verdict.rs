@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use super::devices::{DEVICES, FOLDED, least_busy, recorded_busy};
 use crate::idle::{GpuIdle, GpuPairs, States};
+use crate::in_order::InOrder as _;
 use crate::row::Row;
 use crate::sentence::{Sentence, percent};
 use crate::summary::Summary;
@@ -216,7 +217,7 @@ fn push_largest(sentence: Sentence, rows: &[Row], own: fn(&Row) -> f64) -> Sente
         return sentence.text("no call has ended");
     }
     let mut sorted: Vec<&Row> = rows.iter().collect();
-    sorted.sort_by(|left, right| own(right).total_cmp(&own(left)));
+    sorted.order_by(|left, right| own(right).total_cmp(&own(left)));
     let [first, rest @ ..] = &sorted[..] else {
         return sentence;
     };

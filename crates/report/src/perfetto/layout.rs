@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::in_order::InOrder as _;
 use crate::overlap::OverlapTracks;
 use crate::{Launch, Slice, SliceKind, Timeline, Track, TrackKind};
 
@@ -70,7 +71,7 @@ impl Layout {
             Some(Row::Slice(slice)) if !slice.is_placed() => false,
             _ => track_of(timeline, *index).is_some(),
         });
-        order.sort_by_key(|index| Row::of(timeline, *index).map(|row| row.extent().0));
+        order.order_by_key(|index| Row::of(timeline, *index).map(|row| row.extent().0));
         let mut layout = Self {
             order: Vec::new(),
             beside: HashMap::new(),
@@ -99,9 +100,9 @@ impl Layout {
                 open.slices.push((end, *index));
             }
         }
-        layout.arrows.sort_unstable();
+        layout.arrows.order();
         layout.targets = layout.arrows.iter().map(|(_, to)| *to).collect();
-        layout.targets.sort_unstable();
+        layout.targets.order();
         layout.order = order;
         layout
     }

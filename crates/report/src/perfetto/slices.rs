@@ -10,6 +10,7 @@ use super::packets::{Packets, Sequence};
 use super::tracks::Tracks;
 use super::work::{add_launch, add_work};
 use crate::idle::{self, Label};
+use crate::in_order::InOrder as _;
 use crate::overlap::{OverlapTracks, name_of_track};
 use crate::timeline::ProcessorSpan;
 use crate::{KernelGap, Slice, SliceEnding, SliceKind, Timeline};
@@ -115,7 +116,7 @@ impl<W: Write> EventWriter<'_, W> {
         if steps.is_empty() {
             return Ok(());
         }
-        steps.sort_by_key(|step| step.start_ns);
+        steps.order_by_key(|step| step.start_ns);
         let spans = steps.iter().map(|step| (step.start_ns, step.end_ns));
         self.write_beside("steps", spans, |event, index| {
             let name = format!("step {}", steps[index].number);
@@ -165,7 +166,7 @@ impl<W: Write> EventWriter<'_, W> {
         if replays.is_empty() {
             return Ok(());
         }
-        replays.sort_by_key(|replay| replay.noticed_ns);
+        replays.order_by_key(|replay| replay.noticed_ns);
         let name = "replays of graphs, when they were noticed";
         let track = self.tracks.further(name, &mut self.packets)?;
         let mut sequence = self.sequence()?;
@@ -195,7 +196,7 @@ impl<W: Write> EventWriter<'_, W> {
         }
         let has_several = of_ranks.len() > 1;
         for (rank, mut gaps) in of_ranks {
-            gaps.sort_by_key(|gap| gap.start_ns);
+            gaps.order_by_key(|gap| gap.start_ns);
             let name = match rank {
                 Some(rank) if has_several => format!("kernels not recorded, rank {rank}"),
                 _ => "kernels not recorded".to_owned(),

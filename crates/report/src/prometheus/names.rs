@@ -6,6 +6,7 @@ use profiler_host::diagnostics::printable;
 
 use super::text::{Metric, Text};
 use crate::histogram::{CALL_LIMITS, CallsByLimit, Histogram};
+use crate::in_order::InOrder as _;
 use crate::row::Row;
 use crate::times::Times;
 
@@ -97,7 +98,7 @@ fn write_histograms(text: &mut Text, all: &[Series]) {
 fn series(rows: &[Row]) -> Vec<Series> {
     let mut rows: Vec<&Row> = rows.iter().collect();
     // Rows that were read from a file have no numbers.
-    rows.sort_by_key(|row| row.number.0.unwrap_or(u32::MAX));
+    rows.order_by_key(|row| row.number.0.unwrap_or(u32::MAX));
     let mut all = Vec::<Series>::new();
     let mut places = HashMap::<String, usize>::new();
     for row in rows {

@@ -9,6 +9,7 @@ use super::text::{Field, nanoseconds};
 use crate::gpu_sample::{
     DeviceEnergy, DeviceSamples, EnergySource, GpuDevice, GpuQuantity, GpuSamples, ThrottleReasons,
 };
+use crate::in_order::InOrder as _;
 
 pub use line::label;
 
@@ -248,7 +249,7 @@ fn held_back(reasons: &[u64; ThrottleReasons::NAMED.len()]) -> Vec<HeldBack> {
             samples: *samples,
         })
         .collect();
-    held.sort_by_key(|held| std::cmp::Reverse(held.samples));
+    held.order_by_key(|held| std::cmp::Reverse(held.samples));
     held
 }
 

@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use crate::in_order::InOrder as _;
+
 /// A slice from its start to its end, and what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
@@ -14,7 +16,7 @@ pub(super) struct Span {
 /// Divides slices into as few lanes as necessary, usually one, so that two slices of a lane follow one another or one lies
 /// inside the other. The slices of each lane are sorted: outer ones before inner ones, earlier ones before later ones.
 pub(super) fn divide(mut spans: Vec<Span>) -> Vec<Vec<Span>> {
-    spans.sort_by_key(|span| (span.start, Reverse(span.end)));
+    spans.order_by_key(|span| (span.start, Reverse(span.end)));
     let mut lanes: Vec<Vec<Span>> = Vec::new();
     // The ends of the open slices of each lane, the outermost first.
     let mut open: Vec<Vec<i64>> = Vec::new();

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::frames::{Frame, Frames};
 use super::lanes::{self, Span};
+use crate::in_order::InOrder as _;
 use crate::stack_metric::StackMetric;
 use crate::text::json::string;
 use crate::{CallTree, CallTreeOptions, Timeline, Track, TrackKind};
@@ -149,7 +150,7 @@ impl<'t> Document<'t> {
         }
         let mut tracks: Vec<(&Track, Vec<Span>)> = timeline.tracks.iter().zip(spans).collect();
         // The main thread has the lowest id on most systems.
-        tracks.sort_by_key(|(track, _)| (track.rank, track.process, track.device, track.id));
+        tracks.order_by_key(|(track, _)| (track.rank, track.process, track.device, track.id));
         for kind in [TrackKind::HostThread, TrackKind::GpuStream] {
             for (track, spans) in tracks.iter().filter(|(track, _)| track.kind == kind) {
                 for (lane, number) in lanes::divide(spans.clone()).iter().zip(1..) {
@@ -212,12 +213,12 @@ fn heaviest_first(tree: &CallTree, metric: StackMetric) -> Vec<u32> {
     let sum = |node: &u32| sums.get(*node as usize).copied().unwrap_or_default();
     let children = tree.children();
     let mut next: Vec<u32> = tree.roots().collect();
-    next.sort_by(|left, right| sum(left).total_cmp(&sum(right)));
+    next.order_by(|left, right| sum(left).total_cmp(&sum(right)));
     let mut order = Vec::with_capacity(tree.nodes.len());
     while let Some(node) = next.pop() {
         order.push(node);
         let mut called = children.get(node as usize).cloned().unwrap_or_default();
-        called.sort_by(|left, right| sum(left).total_cmp(&sum(right)));
+        called.order_by(|left, right| sum(left).total_cmp(&sum(right)));
         next.extend(called);
     }
     order

@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use profiler_report::internal::InOrder as _;
 use profiler_report::{SliceKind, Timeline};
 
 /// The fewest common collectives from which the difference of two clocks is concluded.
@@ -98,7 +99,7 @@ fn arrivals(timeline: &Timeline, names: &[Arc<str>]) -> Arrivals {
     let both = on_gpu.into_iter().zip(calls);
     both.map(|(on_gpu, calls)| {
         let mut arrivals = if on_gpu.is_empty() { calls } else { on_gpu };
-        arrivals.sort_by_key(|arrival| (arrival.end, arrival.start));
+        arrivals.order_by_key(|arrival| (arrival.end, arrival.start));
         arrivals
     })
     .collect()
@@ -128,7 +129,7 @@ fn collectives(ranks: &[&Timeline], wanted: Option<&str>) -> Vec<Arc<str>> {
         common.retain(|name| others.contains(name));
     }
     let mut common: Vec<Arc<str>> = common.into_iter().collect();
-    common.sort();
+    common.order();
     common
 }
 
@@ -187,7 +188,7 @@ fn offset(here: &[Vec<Arrival>], there: &[Vec<Arrival>]) -> Offset {
 
 /// Returns the lower median; zero of nothing.
 pub(super) fn median(values: &mut [i64]) -> i64 {
-    values.sort_unstable();
+    values.order();
     let middle = values.len().saturating_sub(1) / 2;
     values.get(middle).copied().unwrap_or(0)
 }

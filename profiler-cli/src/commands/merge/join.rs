@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use profiler_report::internal::InOrder as _;
 use profiler_report::{Slice, SliceName, Step, Timeline, Track};
 
 use crate::lanes::Lanes;
@@ -62,7 +63,7 @@ pub(super) fn join(members: &[Member<'_>]) -> Timeline {
         }
     }
     let steps = &mut joined.timeline.steps;
-    steps.sort_by_key(|step| (step.start_ns, step.number));
+    steps.order_by_key(|step| (step.start_ns, step.number));
     joined.timeline
 }
 
@@ -222,7 +223,7 @@ impl Joined {
     fn add_step_tracks(&mut self, member: &Member<'_>, process: Option<u64>) -> Vec<(Step, u32)> {
         let steps = member.timeline.steps.iter();
         let mut steps: Vec<Step> = steps.filter(|step| step.slice.is_none()).copied().collect();
-        steps.sort_by_key(|step| step.start_ns);
+        steps.order_by_key(|step| step.start_ns);
         let mut lanes = Lanes::new(u32::MAX);
         let mut tracks = Vec::new();
         let mut with_tracks = Vec::with_capacity(steps.len());
@@ -286,7 +287,7 @@ impl Joined {
                 launches.push((number, index, launch));
             }
         }
-        launches.sort_by_key(|(number, _, launch)| (launch.start_ns, *number));
+        launches.order_by_key(|(number, _, launch)| (launch.start_ns, *number));
         for (place, (number, index, _)) in (0..).zip(&launches) {
             self.bases[*number].launches[*index] = place;
         }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use profiler_report::internal::InOrder as _;
 use profiler_report::{Step, Timeline};
 
 use super::align::{Aligned, Arrival, Offset, median, pairs};
@@ -36,9 +37,9 @@ pub(super) fn late(ranks: &[&Timeline], aligned: &Aligned) -> Vec<Late> {
     if late.is_empty() {
         return at_steps(ranks, &aligned.offsets);
     }
-    late.sort_by_key(|late| (late.step, -late.by_ns));
+    late.order_by_key(|late| (late.step, -late.by_ns));
     late.dedup_by(|later, kept| later.step.is_some() && later.step == kept.step);
-    late.sort_by_key(|late| late.at_ns);
+    late.order_by_key(|late| late.at_ns);
     late
 }
 

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use profiler_report::Timeline;
+use profiler_report::internal::InOrder as _;
 
 use self::align::align;
 use self::join::{Member, join};
@@ -82,7 +83,7 @@ impl Merge {
                 timeline,
             });
         }
-        ranks.sort_by_key(|rank| rank.number);
+        ranks.order_by_key(|rank| rank.number);
         refusal::check(&ranks)?;
         let mut doubt = refusal::check_job(&ranks);
         let lines: Vec<&Timeline> = ranks.iter().map(|rank| &*rank.timeline).collect();

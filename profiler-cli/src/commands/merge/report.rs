@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use profiler_report::internal::format_time;
+use profiler_report::internal::{InOrder as _, format_time};
 
 use super::Rank;
 use super::align::{Offset, median};
@@ -80,9 +80,9 @@ fn clock(rank: &Rank, offset: &Offset, is_first: bool) -> String {
 fn listed(late: &[Late]) -> Vec<Late> {
     let mut listed = late.to_vec();
     if listed.len() > MAX_LISTED {
-        listed.sort_by_key(|late| -late.by_ns);
+        listed.order_by_key(|late| -late.by_ns);
         listed.truncate(MAX_LISTED);
-        listed.sort_by_key(|late| late.at_ns);
+        listed.order_by_key(|late| late.at_ns);
     }
     listed
 }

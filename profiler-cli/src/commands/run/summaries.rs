@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use profiler_report::Summary;
+use profiler_report::internal::InOrder as _;
 
 use crate::input::{Input, Limits};
 
@@ -67,7 +68,7 @@ fn files_of(folder: &Path, run: &str) -> io::Result<Vec<PathBuf>> {
             files.push(path);
         }
     }
-    files.sort_by_key(|path| path.as_os_str().len());
+    files.order_by_key(|path| path.as_os_str().len());
     Ok(files)
 }
 

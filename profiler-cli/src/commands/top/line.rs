@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use clap::ValueEnum;
+use profiler_report::internal::InOrder as _;
 use profiler_report::{HistoryPoint, Row, Summary, Times, Verdict};
 
 /// A value that rows are sorted by, the largest first. Those that tables have too are named as there.
@@ -172,7 +173,7 @@ pub(super) fn is_earlier(before: &Summary, now: &Summary) -> bool {
 pub(super) fn sort(lines: &mut [&Line], order: Order) {
     let falling = |one: f64, other: f64| other.total_cmp(&one);
     let or_none = |value: Option<f64>| value.unwrap_or(-1.0);
-    lines.sort_by(|one, other| {
+    lines.order_by(|one, other| {
         let by_value = match order {
             Order::Cpu | Order::Limit => falling(one.cpu, other.cpu),
             Order::Cuda => falling(or_none(one.cuda), or_none(other.cuda)),

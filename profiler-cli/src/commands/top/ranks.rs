@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
+use profiler_report::internal::InOrder as _;
+
 use super::super::folder::{self, Wanted};
 use super::feed::{Feed, Health};
 use super::file::File;
@@ -132,7 +134,7 @@ impl Job {
     /// are not compared with it.
     pub(super) fn lines(&self, now: SystemTime) -> Vec<RankLine> {
         let mut lines: Vec<RankLine> = self.ranks.iter().map(|rank| rank.line(now)).collect();
-        lines.sort_by_key(|line| (line.has_ended(), line.rank.unwrap_or(u64::MAX)));
+        lines.order_by_key(|line| (line.has_ended(), line.rank.unwrap_or(u64::MAX)));
         let all_ended = lines.iter().all(RankLine::has_ended);
         let compared = |line: &RankLine| line.step.filter(|_| all_ended || !line.has_ended());
         let steps: Vec<Option<StepTime>> = lines.iter().map(compared).collect();
@@ -207,7 +209,7 @@ fn slow(steps: &[Option<StepTime>]) -> Vec<Option<f64>> {
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
+    values.order_by(f64::total_cmp);
     let upper = *values.get(values.len() / 2)?;
     let lower = *values.get((values.len() - 1) / 2)?;
     Some(f64::midpoint(lower, upper))

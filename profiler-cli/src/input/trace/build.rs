@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use profiler_report::internal::InOrder as _;
 use profiler_report::{
     Counter, Device, DeviceProperties, Launch, ProcessorSample, ProcessorUse, Slice, SliceKind,
     Step, Timeline, TrackKind,
@@ -122,9 +123,9 @@ fn nest_tracks(collector: &mut Collector) -> Vec<Place> {
     let mut order: Vec<u32> = (0..count)
         .filter(|index| is_drawn(&raws[*index as usize]))
         .collect();
-    order.sort_by(|one, other| nesting::before(&raws[*one as usize], &raws[*other as usize]));
+    order.order_by(|one, other| nesting::before(&raws[*one as usize], &raws[*other as usize]));
     let memory = &mut collector.memory;
-    memory.sort_by_key(|change| (change.track, change.at));
+    memory.order_by_key(|change| (change.track, change.at));
     let mut first = 0;
     while let Some(track) = order.get(first).map(|index| raws[*index as usize].track) {
         let length = order[first..].partition_point(|index| raws[*index as usize].track == track);
@@ -264,8 +265,8 @@ impl Builder {
             };
             key(one).cmp(&key(other))
         };
-        on_threads.sort_by(by_start);
-        on_streams.sort_by(by_start);
+        on_threads.order_by(by_start);
+        on_streams.order_by(by_start);
         let mut ordered = Vec::with_capacity(raws.len());
         let mut is_ordered = vec![false; raws.len()];
         let mut chain = Vec::new();
@@ -304,7 +305,7 @@ impl Builder {
         }
         timeline.steps = steps.into_values().collect();
         let steps = &mut timeline.steps;
-        steps.sort_by_key(|step| (step.start_ns, step.number));
+        steps.order_by_key(|step| (step.start_ns, step.number));
     }
 
     /// Adds the launches that have work or are said to be launches, and connects the work with them.
@@ -317,7 +318,7 @@ impl Builder {
             .filter(|launch| *launch != NONE)
             .chain(said)
             .collect();
-        used.sort_by_key(|launch| (self.collector.raws[*launch as usize].start, *launch));
+        used.order_by_key(|launch| (self.collector.raws[*launch as usize].start, *launch));
         used.dedup();
         for index in used {
             let raw = &self.collector.raws[index as usize];
@@ -470,7 +471,7 @@ impl Builder {
 
     fn add_counters(&mut self, timeline: &mut Timeline) {
         for (key, mut samples) in std::mem::take(&mut self.collector.counters) {
-            samples.sort_by_key(|sample| sample.0);
+            samples.order_by_key(|sample| sample.0);
             timeline.counters.push(Counter {
                 name: key.name,
                 unit: key.unit,
@@ -484,7 +485,7 @@ impl Builder {
     /// Adds for how long threads were on a processor. Each event says which part of the time up to the next one.
     fn add_processor(&mut self, timeline: &mut Timeline) {
         for (track, mut shares) in std::mem::take(&mut self.collector.processor) {
-            shares.sort_by_key(|(at, _)| *at);
+            shares.order_by_key(|(at, _)| *at);
             let track = self.track(timeline, track, 0, SliceKind::Call);
             let mut of_thread = ProcessorUse {
                 track,

@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 
+use profiler_report::internal::InOrder as _;
+
 use super::collect::{Collector, HalfSpan};
 
 /// Makes spans of all begins and ends: on each track, an end belongs to the last begin that is open.
 pub(super) fn pair(collector: &mut Collector) {
     let mut halves = std::mem::take(&mut collector.halves);
     // Stable: events with equal times stay in the order of the file.
-    halves.sort_by_key(|half| half.raw.start);
+    halves.order_by_key(|half| half.raw.start);
     let mut open: HashMap<u32, Vec<HalfSpan>> = HashMap::new();
     let (mut without_begin, mut without_end) = (0, 0);
     for half in halves {

@@ -14,6 +14,7 @@ use crate::chrome::memory::{self, MemoryPlace};
 use crate::chrome::nesting::Nested;
 use crate::chrome::places::Places;
 use crate::chrome::times::length;
+use crate::in_order::InOrder as _;
 use crate::text::json::string;
 use crate::{Launch, Slice, SliceDetails, SliceKind, Timeline};
 
@@ -60,7 +61,7 @@ impl<W: Write> TimelineWriter<'_, W> {
         }
         for state in &mut tracks {
             let start = |launch: &u32| timeline.launches[*launch as usize].start_ns;
-            state.launches.sort_by_key(start);
+            state.launches.order_by_key(start);
             state.launches.reverse();
         }
         tracks

@@ -10,6 +10,7 @@ use crate::chrome::places::{GroupedTracks, Places};
 use crate::chrome::stand_ins::SelfTimePiece;
 use crate::chrome::times::{ReadEnd, length};
 use crate::chrome::work_args::{category_of, with_work};
+use crate::in_order::InOrder as _;
 use crate::overlap::name_of_track;
 use crate::text::json::string;
 use crate::{KernelGap, Slice, SliceKind, Track, Wait};
@@ -196,7 +197,7 @@ impl<W: Write> TimelineWriter<'_, W> {
     /// Writes the waits for each device. They have no `stream`: HTA counts what has one as a kernel.
     pub(super) fn write_waits(&mut self, places: &mut Places) -> io::Result<()> {
         let mut waits: Vec<&Wait> = self.timeline.waits.iter().collect();
-        waits.sort_by_key(|wait| (wait.start_ns, wait.duration_ns));
+        waits.order_by_key(|wait| (wait.start_ns, wait.duration_ns));
         let mut lanes = GroupedTracks::default();
         for wait in waits {
             let start = wait.start_ns.saturating_add(self.offset);
@@ -223,7 +224,7 @@ impl<W: Write> TimelineWriter<'_, W> {
     pub(super) fn write_kernel_gaps(&mut self, places: &mut Places) -> io::Result<()> {
         let timeline = self.timeline;
         let mut gaps: Vec<&KernelGap> = timeline.kernel_gaps.iter().collect();
-        gaps.sort_by_key(|gap| gap.start_ns);
+        gaps.order_by_key(|gap| gap.start_ns);
         let mut lanes = GroupedTracks::default();
         for gap in gaps {
             let start = gap.start_ns.saturating_add(self.offset);
