@@ -657,6 +657,30 @@ services() {
     (cd tests/spans && cargo test --locked --target-dir "$target/services")
 }
 
+# CubeCL and Burn, with and without its fusion: their kernels stand at the functions that ask for them. NVIDIA's compiler
+# compiles the kernels, and the simulated driver runs them.
+cubecl() {
+    local nvrtc=$tools/nvrtc
+    if ! [[ -d $nvrtc ]]; then
+        rm -rf "$nvrtc.new"
+        if ! python3 -m pip --disable-pip-version-check install --quiet --root-user-action ignore --no-deps \
+            --only-binary :all: --target "$nvrtc.new" nvidia-cuda-nvrtc-cu12==12.9.86; then
+            echo "skipped: NVIDIA's compiler (nvidia-cuda-nvrtc-cu12) cannot be had here"
+            return "$skipped"
+        fi
+        mv "$nvrtc.new" "$nvrtc"
+    fi
+    # CubeCL asks for a folder of CUDA's headers, but these kernels include none.
+    mkdir -p "$scratch/cuda/include"
+    export CUDA_PATH=$scratch/cuda LD_LIBRARY_PATH=$nvrtc/nvidia/cuda_nvrtc/lib
+    framework profiler-cubecl cubecl-llvm with-cubecl with-burn
+    cd examples/frameworks
+    export CARGO_TARGET_DIR=$target/frameworks
+    lint --package with-burn --features fusion
+    cargo test --locked --package with-burn --features fusion
+    RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --package profiler-cubecl
+}
+
 # A network of candle on the simulated driver. Stand-ins for nvcc and the libraries of the CUDA toolkit build it.
 candle() {
     if ! debian-packages g++:g++; then

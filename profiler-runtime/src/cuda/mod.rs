@@ -83,7 +83,9 @@ pub(crate) use cupti::{
     flushed, launching_thread, lose_work, recording, take_work, wait_until_ready, want_kernels,
     why_no_kernels,
 };
-pub use cupti::{KernelStatus, LaunchCall, kernel_status, set_launch_hook};
+pub use cupti::{
+    KernelStatus, LaunchCall, LaunchHookState, kernel_status, launch_hook_state, set_launch_hook,
+};
 pub(crate) use ffi::discovery::{begin_search, scan_loaded};
 #[cfg(all(test, not(feature = "strip")))]
 pub(crate) use ffi::library::may_be_found;

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
+use profiler_runtime::cuda::LaunchHookState;
 use profiler_runtime::report::{IdleCharge, Timeline};
 use profiler_runtime::{Handle, HandleId, Trace, cuda, init, scope};
 use profiler_tests::gpu::{OnDriver, cupti_of_driver, driver, exact, on_a_thread};
@@ -145,7 +146,8 @@ fn the_launch_hook_names_the_scope_where_no_handle_is_entered() {
     let hook = |launch: &cuda::LaunchCall<'_>| {
         ASKED[0].fetch_add(1, Relaxed);
         let is_known = launch.name() == "cuLaunchKernel" && launch.kernel() == Some("spin_ns");
-        ASKED[1].fetch_add(u64::from(is_known), Relaxed);
+        let is_called = cuda::launch_hook_state() == LaunchHookState::Called;
+        ASKED[1].fetch_add(u64::from(is_known && is_called), Relaxed);
         ASKER.get()
     };
     assert!(cuda::set_launch_hook(hook));
@@ -154,6 +156,7 @@ fn the_launch_hook_names_the_scope_where_no_handle_is_entered() {
     let program = Program::new();
     let stream = program.gpu.stream();
     let memory = Mutex::new(memory(&stream));
+    assert_eq!(cuda::launch_hook_state(), LaunchHookState::Unused);
     let trace = program.record(|program| {
         let run = |(asker, scope): (Handle, &'static str)| {
             bind(&program.gpu.context);

@@ -81,6 +81,12 @@ pub(super) fn stop() {
     local::note_times(false);
 }
 
+/// Returns `true` while calls are noted.
+#[inline]
+pub(super) fn is_active() -> bool {
+    IS_ACTIVE.load(Relaxed)
+}
+
 /// Calls `take` with the launches that are in the queue now.
 pub(super) fn drain(mut take: impl FnMut(Launch)) {
     let Some(launches) = LAUNCHES.get() else {

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use profiler_host::diagnostics::user_code;
 use profiler_host::sync::ReentrancyGuard;
 
+use super::recorder;
 use crate::local::HandleId;
 
 type Hook = Box<dyn Fn(&LaunchCall<'_>) -> Option<HandleId> + Send + Sync>;
@@ -66,7 +67,8 @@ impl fmt::Debug for LaunchCall<'_> {
 ///
 /// *When it is called.* Once for each call of CUDA that launches work, on the thread that makes the call, just before the
 /// launch, while a session records kernels. That includes calls that fail or are captured into a graph. It is not called at
-/// other times: a hook that counts launches must bear that some are never announced to it.
+/// other times: a hook that counts launches must bear that some are never announced to it. [`launch_hook_state`] says when
+/// nothing needs to be noted for it.
 ///
 /// *What it returns.* The number of the scope that asked for the work ([`Handle::id`](crate::Handle::id)), or `None` if it
 /// does not know one: then the work belongs to the innermost scope of the thread, as without a hook. A handle that the
@@ -119,6 +121,35 @@ pub fn set_launch_hook(
     // A measured allocator must not attribute the profiler's allocations to the program.
     let _guard = ReentrancyGuard::try_enter();
     HOOK.set(Box::new(hook)).is_ok()
+}
+
+/// Whether a [launch hook](set_launch_hook) is called: see [`launch_hook_state`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LaunchHookState {
+    /// No session records kernels.
+    #[default]
+    Unused,
+    /// A session wants kernels, but CUPTI does not record, or not yet. Work that is asked for now may be launched when it does.
+    Starting,
+    /// CUPTI records.
+    Called,
+}
+
+/// Returns whether the [launch hook](set_launch_hook) is called for each launch, or may be for work that is asked for now.
+///
+/// It reads one or two atomics. Sessions begin and end on other threads, so that the next launch may find another state.
+///
+/// # Examples
+///
+/// ```
+/// use profiler_runtime::cuda::{LaunchHookState, launch_hook_state};
+///
+/// assert_eq!(launch_hook_state(), LaunchHookState::Unused);
+/// ```
+#[must_use]
+pub fn launch_hook_state() -> LaunchHookState {
+    recorder::launch_hook_state()
 }
 
 /// Returns what the hook says of a call. The caller is inside of the profiler.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::hook::LaunchHookState;
 use super::status::KernelStatus;
 
 /// The demand of the sessions.
@@ -54,6 +55,10 @@ impl Flushed {
 }
 
 pub(crate) fn shut_down() {}
+
+pub(super) fn launch_hook_state() -> LaunchHookState {
+    LaunchHookState::Unused
+}
 
 pub(super) fn status() -> KernelStatus {
     KernelStatus::NotBuilt

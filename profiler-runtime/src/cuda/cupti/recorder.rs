@@ -30,6 +30,7 @@ use profiler_host::background::Background;
 use profiler_host::diagnostics;
 use profiler_host::sync::{Lock, RaceCell};
 
+use super::hook::LaunchHookState;
 use super::losses::{WorkLoss, lose};
 use super::ready::{MAX_WAITING, with_ready};
 use super::record_clock::{ClockError, RecordClock, clock_ns};
@@ -203,6 +204,16 @@ const fn exit_patience(is_starting: bool) -> Duration {
         Duration::from_secs(5)
     } else {
         Duration::from_millis(200)
+    }
+}
+
+pub(super) fn launch_hook_state() -> LaunchHookState {
+    if callback::is_active() {
+        LaunchHookState::Called
+    } else if Demand::now() >= Demand::IfPossible {
+        LaunchHookState::Starting
+    } else {
+        LaunchHookState::Unused
     }
 }
 

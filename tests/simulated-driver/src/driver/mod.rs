@@ -15,6 +15,7 @@ mod graph;
 #[cfg(test)]
 mod headers;
 mod kernel;
+mod link;
 mod log;
 mod memory;
 mod nvml;

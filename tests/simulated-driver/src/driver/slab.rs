@@ -25,6 +25,7 @@ pub(crate) enum Kind {
     GraphExec,
     Module,
     Function,
+    Link,
 }
 
 const KIND_SHIFT: u32 = 43;

@@ -13,6 +13,7 @@ use super::context::{Context, Device};
 use super::event::Event;
 use super::graph::{Graph, GraphExec};
 use super::kernel::{Function, Module};
+use super::link::Link;
 use super::log::Log;
 use super::memory::Memory;
 use super::settings::Settings;
@@ -49,6 +50,7 @@ pub(crate) struct DriverState {
     pub(crate) execs: Slab<GraphExec>,
     pub(crate) modules: Slab<Module>,
     pub(crate) functions: Slab<Function>,
+    pub(crate) links: Slab<Link>,
     pub(crate) memory: Memory,
     pub(crate) timeline: Timeline,
     pub(crate) log: Log,
@@ -73,6 +75,7 @@ impl DriverState {
             execs: Slab::new(Kind::GraphExec),
             modules: Slab::new(Kind::Module),
             functions: Slab::new(Kind::Function),
+            links: Slab::new(Kind::Link),
             memory: Memory::default(),
             timeline: Timeline::default(),
             log: Log::new(),

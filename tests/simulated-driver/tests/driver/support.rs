@@ -105,6 +105,10 @@ functions! {
     cuModuleLoadData(module: *mut usize, image: *const c_char);
     cuModuleGetFunction(function: *mut usize, module: usize, name: *const c_char);
     cuModuleUnload(module: usize);
+    cuLinkCreate_v2(count: u32, options: *mut u32, values: *mut *mut c_void, link: *mut usize);
+    cuLinkAddData_v2(link: usize, kind: u32, data: *const c_char, bytes: usize, name: *const c_char, count: u32, options: *mut u32, values: *mut *mut c_void);
+    cuLinkComplete(link: usize, image: *mut *const c_char, bytes: *mut usize);
+    cuLinkDestroy(link: usize);
     cuLaunchKernel(function: usize, gx: u32, gy: u32, gz: u32, bx: u32, by: u32, bz: u32, shared: u32, stream: usize, parameters: *mut *mut c_void, extra: *mut *mut c_void);
     cuLaunchHostFunc(stream: usize, function: extern "C" fn(usize), data: usize);
     cuMemAlloc_v2(address: *mut usize, bytes: usize);

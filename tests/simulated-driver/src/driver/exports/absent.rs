@@ -51,8 +51,8 @@ absent! {
         cuGraphicsSubResourceGetMappedArray cuGraphicsUnmapResources cuGraphicsUnregisterResource
         cuImportExternalMemory cuImportExternalSemaphore cuIpcCloseMemHandle cuIpcGetEventHandle
         cuIpcGetMemHandle cuIpcOpenEventHandle cuIpcOpenMemHandle_v2 cuLaunch
-        cuLaunchCooperativeKernelMultiDevice cuLaunchGrid cuLaunchGridAsync cuLinkAddData_v2
-        cuLinkAddFile_v2 cuLinkComplete cuLinkCreate_v2 cuLinkDestroy cuMemAddressFree
+        cuLaunchCooperativeKernelMultiDevice cuLaunchGrid cuLaunchGridAsync cuLinkAddFile_v2
+        cuMemAddressFree
         cuMemAddressReserve cuMemAdvise cuMemAllocPitch_v2 cuMemCreate cuMemExportToShareableHandle
         cuMemGetAccess cuMemGetAddressRange_v2 cuMemGetAllocationGranularity
         cuMemGetAllocationPropertiesFromHandle cuMemHostGetFlags cuMemImportFromShareableHandle

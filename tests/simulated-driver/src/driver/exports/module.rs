@@ -1,8 +1,8 @@
-//! Modules.
+//! Modules, and the linker that makes them of PTX.
 
 use crate::driver::code::{FILE_NOT_FOUND, INVALID_PTX, NOT_FOUND};
 use crate::driver::entry::entry_points;
-use crate::driver::ffi::{Image, Out, Text};
+use crate::driver::ffi::{self, Image, Out, Text};
 
 entry_points! {
     cuModuleLoad(module: Out<usize>, path: Text) since 2_000, UNSAFE_IN_CAPTURE => |m| {
@@ -32,4 +32,23 @@ entry_points! {
     };
     cuModuleGetGlobal_v2(_address: Out<usize>, _bytes: Out<usize>, _module: usize, _name: Text)
         since 3_020 => |_| Err(NOT_FOUND);
+    cuLinkCreate_v2(_count: u32, _options: usize, _values: usize, link: Out<usize>) since 6_050 => |m| {
+        link.set(m.create_link()?)
+    };
+    cuLinkAddData_v2(
+        link: usize,
+        kind: u32,
+        data: usize,
+        bytes: usize,
+        _name: Text,
+        _count: u32,
+        _options: usize,
+        _values: usize,
+    ) since 6_050 => |m| m.add_to_link(link, kind, &ffi::keep(data, bytes));
+    cuLinkComplete(link: usize, image: Out<usize>, bytes: Out<usize>) since 5_050 => |m| {
+        let linked = m.complete_link(link)?;
+        image.set(linked.as_ptr().addr())?;
+        bytes.set(linked.len())
+    };
+    cuLinkDestroy(link: usize) since 5_050 => |m| m.destroy_link(link);
 }
