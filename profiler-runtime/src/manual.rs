@@ -25,6 +25,9 @@ pub mod guide {
     #[doc = include_str!("../docs/guide/streams.md")]
     pub mod streams {}
 
+    #[doc = include_str!("../docs/guide/frameworks.md")]
+    pub mod frameworks {}
+
     #[doc = include_str!("../docs/guide/sensors.md")]
     pub mod sensors {}
 

@@ -238,7 +238,8 @@ impl Trace {
 
     /// Returns why the window has no GPU times although its session was started with
     /// [`Activity::Cuda`](crate::Activity::Cuda) in [`activities`](crate::session::ProfileBuilder::activities), and what to
-    /// do about it. Returns `None` if it has some, or no scopes, or if the session did not ask for them by name.
+    /// do about it. Returns `None` if it has some, or no scopes, or if the session did not ask for them by name. Kernels of its
+    /// scopes are GPU times too.
     #[must_use]
     pub fn no_cuda_reason(&self) -> Option<&str> {
         self.meta.no_cuda_reason.as_deref()

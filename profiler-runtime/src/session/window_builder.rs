@@ -224,6 +224,8 @@ impl WindowBuilder {
         describe(&mut work, spec, closing.recording);
         work.notes
             .extend(work_check::check(&work, &nodes, &self.gpu).note());
+        // A scope without a GPU time has that of its kernels, or of what a framework has reported.
+        let has_cuda = has_cuda || work.has_times_of_scopes();
         let expects_cuda = options.cuda && options.expects_cuda && !self.scopes.is_empty();
         let no_cuda_reason =
             (expects_cuda && !has_cuda).then(|| no_cuda_reason(&cuda::known_status()));

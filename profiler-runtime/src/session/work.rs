@@ -119,6 +119,11 @@ impl WindowWork {
         })
     }
 
+    /// Returns `true` if the time of some work is known, and the scope that asked for it.
+    pub(crate) fn has_times_of_scopes(&self) -> bool {
+        !self.reported.is_empty() || self.on_streams().any(|work| self.scope_of(work).is_some())
+    }
+
     /// Returns the name of a kernel or a call.
     pub(crate) fn name(&self, index: u32) -> &str {
         self.names

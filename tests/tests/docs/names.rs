@@ -8,12 +8,14 @@ use super::links::documents;
 use super::repository::root;
 
 /// Names of other programs, of what there is not, and of files that the documents show as examples.
-const FOREIGN: [&str; 12] = [
+const FOREIGN: [&str; 14] = [
     "RECORD_AND_SAVE",
     "begin_window",
     "export_memory_timeline",
     "libgcc_s",
+    "new_cuda_with_stream",
     "quick_exit",
+    "run_async",
     "s_4711",
     "s_rank0",
     "s_rank1",

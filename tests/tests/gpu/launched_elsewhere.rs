@@ -9,7 +9,7 @@ use std::time::Duration;
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
 use profiler_runtime::cuda::LaunchHookState;
 use profiler_runtime::report::{IdleCharge, Timeline};
-use profiler_runtime::{Handle, HandleId, Trace, cuda, init, scope};
+use profiler_runtime::{Activity, Handle, HandleId, Profile, Trace, cuda, init, scope};
 use profiler_tests::gpu::{OnDriver, cupti_of_driver, driver, exact, on_a_thread};
 use profiler_tests::traces::read_back;
 
@@ -107,6 +107,31 @@ fn fills_that_another_thread_launches_in_an_entered_handle_are_the_askers() {
     let ns = fills_ns(&trace);
     exact(asks.total_ns, ns);
     exact(asks.self_ns, ns);
+}
+
+#[test(on = with_cupti())]
+fn a_window_whose_scopes_have_kernels_alone_does_not_say_that_they_have_no_times() {
+    let _profiler = init().expect("set up");
+    let program = Program::new();
+    let stream = program.gpu.stream();
+    let record = |is_inside: bool| {
+        let window = Profile::builder().activities([Activity::Cpu, Activity::Cuda]);
+        let ((), trace) = window.kernels(true).run(|_| {
+            let mut scope = Some(scope!("asks"));
+            if !is_inside {
+                scope.take();
+            }
+            program.gpu.spin(&stream, 1_000);
+            drop(scope);
+            stream.synchronize().expect("nothing failed");
+        });
+        let trace = trace.expect("a window");
+        assert_complete(&trace);
+        trace.no_cuda_reason().map(str::to_owned)
+    };
+    assert_eq!(record(true), None);
+    let reason = record(false).expect("no scope has a time");
+    assert!(reason.starts_with("its scopes name no stream"), "{reason}");
 }
 
 fn fills_ns(trace: &Trace) -> f64 {

@@ -86,7 +86,7 @@ pub(super) fn note(
     let remedy = match stream_of_a_framework(timeline) {
         Some(stream) => format!("call `cuda::set_default_stream({stream})` once"),
         None => "write `stream = &stream` on the function, or call `cuda::set_default_stream(&stream)` once; the \
-                 guide's page on streams says where frameworks have theirs"
+                 guide's page on frameworks says where frameworks have theirs"
             .to_owned(),
     };
     Some(format!(
@@ -190,7 +190,7 @@ mod tests {
             note(&three).expect("a note"),
             "`backward` launched 2 kernels, copies and fills (4.00 µs) on streams 7, 8, which no scope around the launches \
              names, as did `forward`, `measured`: without recorded kernels that time is missing; write `stream = &stream` on \
-             the function, or call `cuda::set_default_stream(&stream)` once; the guide's page on streams says where \
+             the function, or call `cuda::set_default_stream(&stream)` once; the guide's page on frameworks says where \
              frameworks have theirs"
         );
     }
