@@ -80,8 +80,8 @@ pub use profiler_cuda_sys::driver::DeviceProperties;
 pub(crate) use context::measurement::CpuSpan;
 pub(crate) use cupti::{
     Demand, Effect, Flushed, Launch, NO_NAME, Ready, Recording, WorkActivity, WorkLoss, WorkLosses,
-    flushed, launching_thread, lose_work, recording, take_work, wait_until_ready, want_kernels,
-    why_no_kernels,
+    flushed, has_launch_hook, launching_thread, lose_work, recording, take_work, wait_until_ready,
+    want_kernels, why_no_kernels,
 };
 pub use cupti::{
     KernelStatus, LaunchCall, LaunchHookState, kernel_status, launch_hook_state, set_launch_hook,

@@ -258,7 +258,13 @@ impl WorkBuilder {
         };
         let thread_of = |launch: u32| Some(self.launches.get(launch as usize)?.thread);
         let label = |thread| cuda::launching_thread(thread)?.label();
-        let elsewhere = work_elsewhere::note(&built, around.scope_threads, thread_of, label);
+        let elsewhere = work_elsewhere::note(
+            &built,
+            around.scope_threads,
+            thread_of,
+            label,
+            cuda::has_launch_hook(),
+        );
         built.notes.extend(elsewhere);
         built
     }

@@ -9,15 +9,18 @@ use super::work::WindowWork;
 const SHARE: f64 = 0.1;
 /// The most threads that are named.
 const MOST_NAMED: usize = 4;
+/// How the labels of the threads begin on which CubeCL launches: it names them so, from 0.10 on.
+const OF_CUBECL: &str = "`DSD-";
 
 /// Names the threads without scopes in the window, if they launched more than [`SHARE`] of the device's time for no scope.
 /// The first `scope_threads` threads of the window ran scopes. `thread_of` returns the number of the thread of a launch, `label`
-/// how users know a thread, if that was noted.
+/// how users know a thread, if that was noted. If the program has a launch hook, it knows that other threads launch.
 pub(super) fn note(
     work: &WindowWork,
     scope_threads: usize,
     thread_of: impl Fn(u32) -> Option<u64>,
     label: impl Fn(u64) -> Option<String>,
+    has_launch_hook: bool,
 ) -> Option<String> {
     let mut all = 0.0;
     let mut of_threads: HashMap<u64, f64> = HashMap::new();
@@ -49,9 +52,13 @@ pub(super) fn note(
         (named, others) => format!(": {} and {others} more", named.join(", ")),
     };
     let share = 100.0 * elsewhere / all;
+    let remedy = if !has_launch_hook && named.iter().any(|label| label.starts_with(OF_CUBECL)) {
+        "these are CubeCL's: with CubeCL 0.12 or Burn 0.23, call `profiler_cubecl::observe()` once"
+    } else {
+        "measure the functions that they call"
+    };
     Some(format!(
-        "{share:.0} % of the device's time was launched by threads that no scope of the window ran on{who}; measure the \
-         functions that they call"
+        "{share:.0} % of the device's time was launched by threads that no scope of the window ran on{who}; {remedy}"
     ))
 }
 
@@ -79,7 +86,24 @@ mod tests {
                 .is_multiple_of(2)
                 .then(|| format!("`thread {thread}`"))
         };
-        note(&trace.work, 1, |launch| Some(launch.into()), label)
+        note(&trace.work, 1, |launch| Some(launch.into()), label, false)
+    }
+
+    #[test]
+    fn threads_of_cubecl_have_the_line_that_names_who_asks() {
+        let mut sample = Sample::new();
+        sample.work("kernel", false, 20, (0, 50_000), GpuWork::default());
+        let trace = sample.trace();
+        let remedy = |name: &str, has_launch_hook| {
+            let label = |_| Some(format!("`{name}`"));
+            let note = note(&trace.work, 0, |_| Some(1), label, has_launch_hook);
+            let note = note.expect("a note");
+            note.split_once("; ").expect("a remedy").1.to_owned()
+        };
+        let observe = "these are CubeCL's: with CubeCL 0.12 or Burn 0.23, call `profiler_cubecl::observe()` once";
+        assert_eq!(remedy("DSD-0-0", false), observe);
+        assert_eq!(remedy("DSD-0-0", true), remedy("pool", false));
+        assert_ne!(remedy("pool", false), observe);
     }
 
     #[test]

@@ -152,6 +152,11 @@ pub fn launch_hook_state() -> LaunchHookState {
     recorder::launch_hook_state()
 }
 
+/// Returns `true` if the program has a launch hook.
+pub(crate) fn has_launch_hook() -> bool {
+    HOOK.get().is_some()
+}
+
 /// Returns what the hook says of a call. The caller is inside of the profiler.
 #[cfg_attr(
     not(feature = "cuda"),

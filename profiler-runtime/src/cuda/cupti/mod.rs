@@ -38,6 +38,7 @@ mod status;
 pub(crate) use profiler_cuda_sys::cupti::calls::Effect;
 
 pub(crate) use activity::{NO_NAME, WorkActivity};
+pub(crate) use hook::has_launch_hook;
 pub use hook::{LaunchCall, LaunchHookState, launch_hook_state, set_launch_hook};
 pub(crate) use launch::Launch;
 pub(crate) use launching_threads::launching_thread;
