@@ -679,6 +679,9 @@ cubecl() {
     lint --package with-burn --features fusion
     cargo test --locked --package with-burn --features fusion
     RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --package profiler-cubecl
+    # What the package has by links.
+    cargo package --locked --allow-dirty --list --package profiler-cubecl >"$scratch/cubecl.txt"
+    [[ $(grep -cxF -e LICENSE-APACHE -e LICENSE-MIT -e README.md "$scratch/cubecl.txt") == 3 ]]
 }
 
 # A network of candle on the simulated driver. Stand-ins for nvcc and the libraries of the CUDA toolkit build it.
