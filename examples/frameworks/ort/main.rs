@@ -30,6 +30,8 @@ fn run(model: &mut Session, input: Vec<f32>) -> ort::Result<Vec<f32>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    // The profiler finds the driver here, and CUPTI before the first kernels.
+    println!("{}", cuda::status());
     let _profiler = profiler_runtime::init()?;
     let stream = CudaContext::new(0)?.new_stream()?;
     // One line for all functions and threads. With a stream for each session, `cuda::with_stream` around the calls instead.

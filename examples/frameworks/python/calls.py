@@ -9,6 +9,7 @@ import json
 import random
 import threading
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import profiler
@@ -36,11 +37,27 @@ def rank(caller, key):
     profiler.rank(["one", "two", "three"], key)
 
 
-@contextmanager
-def span(name, caller, in_task=False):
+class span:
     """A range whose name no other has."""
-    tasks.append([name, caller]) if in_task else log(name, caller)
+
+    def __init__(self, name, caller, in_task=False):
+        tasks.append([name, caller]) if in_task else log(name, caller)
+        self.name, self.range = name, profiler.range(name)
+
+    def __enter__(self):
+        self.range.__enter__()
+        return self.name
+
+    def __exit__(self, *error):
+        self.range.__exit__(*error)
+
+
+@contextmanager
+def generator(name, caller):
+    """A range of a generator, which may be ended by another thread."""
+    tasks.append([name, caller])
     with profiler.range(name):
+        tokenize(name)
         yield name
 
 
@@ -111,7 +128,114 @@ async def requests(caller, first):
     tokenize(caller)
 
 
+class Thread:
+    """A thread that does what it is told."""
+
+    def __init__(self):
+        self.executor = ThreadPoolExecutor(max_workers=1)
+
+    def run(self, function, *arguments):
+        return self.executor.submit(function, *arguments).result()
+
+
+def elsewhere(one, other):
+    """Ranges that two threads enter, leave and drop."""
+
+    def entered(name):
+        log(name, None)
+        made = profiler.range(name)
+        made.__enter__()
+        tokenize(name)
+        return [made]
+
+    def afterwards(name):
+        other.run(tokenize, None)
+        one.run(nested, f"after {name}", None)
+        other.run(nested, f"after {name}, on the other", None)
+
+    def use(made):
+        log("made elsewhere", None)
+        with made:
+            tokenize("made elsewhere")
+
+    one.run(use, profiler.range("made elsewhere"))
+    afterwards("made elsewhere")
+
+    [moved] = one.run(entered, "left elsewhere")
+    one.run(tokenize, "left elsewhere")
+    other.run(moved.__exit__, None, None, None)
+    afterwards("left elsewhere")
+
+    for name, thread in ("dropped", one), ("dropped elsewhere", other):
+        kept = one.run(entered, name)
+        thread.run(kept.clear)
+        afterwards(name)
+
+    # The range below waits for the one above, which is left first.
+    below, above = [], []
+    one.run(lambda: below.extend(entered("below")))
+
+    def enter_above():
+        log("above", "below")
+        above.append(profiler.range("above"))
+        above[0].__enter__()
+        tokenize("above")
+
+    one.run(enter_above)
+    other.run(below[0].__exit__)
+    one.run(tokenize, "above")
+    one.run(above[0].__exit__)
+    afterwards("below and above")
+
+    # Rust runs inside the range when it is left.
+    [around] = one.run(entered, "around Rust")
+
+    def key(word):
+        if word == "one":
+            other.run(around.__exit__)
+        tokenize(BY_KEY)
+        return len(word)
+
+    one.run(rank, "around Rust", key)
+    afterwards("around Rust")
+
+
+def generators(one, other):
+    """Generators that take turns, and end on another thread than they began."""
+    with generator("a context manager", None) as outer:
+        nested("in a context manager", outer)
+    tokenize(None)
+
+    def begin(name, caller, context):
+        suspended = generator(name, caller).gen
+        one.run(context.run, next, suspended)
+        return suspended
+
+    contexts = [contextvars.copy_context() for _ in range(3)]
+    suspended = [begin(f"generator {number}", None, each) for number, each in enumerate(contexts)]
+    one.run(nested, "while generators wait", None)
+    other.run(next, suspended[0], None)
+    one.run(contexts[1].run, tokenize, "generator 1")
+    one.run(suspended[1].close)
+    other.run(suspended.clear)
+    for context in contexts:
+        one.run(context.run, tokenize, None)
+    other.run(nested, "when generators are over", None)
+
+    # In one context, and not in the order in which they began.
+    context = contextvars.copy_context()
+    first = begin("first", None, context)
+    second = begin("second", "first", context)
+    one.run(context.run, first.close)
+    one.run(context.run, tokenize, "second")
+    one.run(context.run, second.close)
+    one.run(context.run, tokenize, None)
+
+
 nested("main", None)
+one, other = Thread(), Thread()
+elsewhere(one, other)
+generators(one, other)
 asyncio.run(requests(None, 0))
 with span("around the loop", None) as around:
     asyncio.run(requests(around, 100))

@@ -35,6 +35,7 @@ fn run(script: &str) -> (String, Timeline) {
     let [stdout, stderr] =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     assert!(output.status.success(), "{stderr}");
+    assert_eq!(stderr, "");
     (stdout, check::trace(&trace))
 }
 
@@ -143,6 +144,16 @@ fn self_times_add_up() {
     for (range, polled) in polled {
         let range = &timeline.slices[range as usize];
         assert!((range.self_ns - polled).abs() <= 2, "{range:?}: {polled}");
+    }
+}
+
+#[test]
+fn a_range_that_its_thread_never_leaves_ends_with_the_thread() {
+    let (table, _) = run("left_open.py");
+    for name in ["left-later", "never-left"] {
+        let mut rows = table.lines().map(str::split_whitespace);
+        let calls = rows.find_map(|mut row| (row.next() == Some(name)).then(|| row.next()));
+        assert_eq!(calls, Some(Some("1")), "{table}");
     }
 }
 
