@@ -16,7 +16,7 @@ use crate::runner::{self, Runner};
 use crate::times::{self, Unread};
 
 pub(crate) struct Adapter {
-    /// The runners of the devices that were named.
+    /// The runners of the devices that were named. None if the program has a launch hook of its own.
     pub(crate) runners: Box<[DeviceHandle<Runner>]>,
     /// Where unread times go, if there are to be any.
     pub(crate) times: Option<SyncSender<Unread>>,
@@ -29,8 +29,14 @@ impl LaunchObserver for Adapter {
         }
         let asker = asker().id();
         let is_only = self.runners.len() == 1;
-        for runner in &self.runners {
-            runner.submit(move |_| runner::note(asker, is_only));
+        if runner::is_here() {
+            // A runner launches at once what it asks for. It must not wait for a place in the queue of another runner, which
+            // may wait for one in the queue of this.
+            runner::note(asker, is_only);
+        } else {
+            for runner in &self.runners {
+                runner.submit(move |_| runner::note(asker, is_only));
+            }
         }
         counts::warn();
     }

@@ -9,11 +9,12 @@ use profiler_host::diagnostics::warn_once;
 #[non_exhaustive]
 pub struct Counts {
     /// Kernels that CubeCL has launched and that belong to no function, since nobody has announced them: they were asked for
-    /// before the session, while another observer was installed, or for a device that is not one of
-    /// [`Observer::devices`](crate::Observer::devices).
+    /// before the session, while another observer was installed, by more threads at the same moment than there are places for
+    /// (64), or for a device that is not one of [`Observer::devices`](crate::Observer::devices); of these, on Linux.
     pub unknown: u64,
-    /// Announced launches that have not happened: CubeCL has discarded them. Counted when the next one happens, and not with
-    /// several devices.
+    /// Announced launches that had not happened when the next one on their stream was announced, or those of 64 streams after
+    /// it: CubeCL has discarded them, or made them on another device or backend, or when kernels were not recorded. Counted when
+    /// the next one happens, and not with several devices.
     pub never_launched: u64,
     /// Times of devices that were lost, since they came faster than they were read:
     /// [`Observer::device_times`](crate::Observer::device_times).
@@ -53,7 +54,7 @@ impl Count {
 
 /// Launches on a known runner that nobody has announced.
 pub(crate) static UNKNOWN: Count = Count(AtomicU64::new(0));
-/// Launches on the runner of a device that was not named.
+/// Launches on the runner of a device that was not named, where runners are known by their names.
 pub(crate) static OTHER_DEVICE: Count = Count(AtomicU64::new(0));
 pub(crate) static NEVER_LAUNCHED: Count = Count(AtomicU64::new(0));
 pub(crate) static LOST_TIMES: Count = Count(AtomicU64::new(0));
@@ -70,7 +71,7 @@ pub(crate) fn warn() {
         "kernels that CubeCL launches on a device belong to no function: name the devices that it uses, \
          `profiler_cubecl::Observer::new().devices([0, 1]).install()`"
     } else {
-        "CubeCL has announced launches that did not happen: kernels after them are not affected, and \
-         `profiler_cubecl::counts()` has their number"
+        "CubeCL has announced launches that were not seen to happen: it has discarded them, or made them elsewhere or after the \
+         window. Other kernels are not affected, and `profiler_cubecl::counts()` has their number"
     });
 }

@@ -10,33 +10,41 @@
 //!
 //! It needs CUPTI, and a window that has kernels (`PROFILER_TRACE`, or a `Profile` with
 //! [`kernels`](profiler_runtime::session::ProfileBuilder::kernels)). [`Observer::device_times`] is for programs without CUPTI.
+//! [The guide][guide] says what else there is to write for Burn with fusion, and for programs with several devices.
 //!
 //! # How
 //!
 //! CubeCL tells an observer of each launch before it queues it for its thread, the runner. This crate queues a task just before,
 //! which notes on the runner who asks. Both tasks carry the [`StreamId`] of the thread that asks, and run in this order; when the
 //! runner launches a kernel under that id, the profiler's [launch hook](profiler_runtime::cuda::set_launch_hook) takes the
-//! note. So nothing is counted, compared or guessed, and a launch that CubeCL discards leaves nothing behind: the next note
-//! replaces its own.
+//! note. So nothing is counted, compared or guessed. The note of a launch that CubeCL discards stays until that of the next one
+//! under its id replaces it, which comes before the kernel of the next one.
 //!
-//! No launch waits for a device, and no call of CUDA is added. The task takes a place in CubeCL's queue, which has 32: a thread
-//! that asks faster than the runner launches meets a full queue earlier, while a session records kernels. At other times, a
-//! launch costs two loads of atomics more.
+//! No launch waits for a device, and no call of CUDA is added. While a session records kernels, the thread that asks queues a
+//! task more for each launch and each device named. The task takes a place in CubeCL's queue, which has 32: a thread that asks
+//! faster than the runner launches meets a full queue earlier. At other times, a launch costs two loads of atomics more.
+//!
+//! The thread waits for that place inside of CubeCL's call of the observer, under a lock that installing or dropping a
+//! `LaunchObservation` takes for itself. So a program must not install another one while a session records kernels: should a
+//! runner ask for a launch then (CubeCL tunes itself there), it waits for the lock, the lock for the thread, and the thread for
+//! the runner.
 //!
 //! # What is exact
 //!
 //! - Each kernel that a thread asks for, if no other thread uses its [`StreamId`]. CubeCL gives each thread one. Of two threads
 //!   that share an id (`StreamPolicy::Single`) and ask at the same moment, one may have the other's kernel, and the other none.
-//! - Copies and fills are not announced. They belong to the innermost scope of the runner, which has none.
+//! - Copies and fills are not announced. They belong to the innermost scope of the runner, which has none. Kernels of a replayed
+//!   graph are announced when they are captured, and belong to no function either.
+//! - Kernels with which CubeCL tunes itself (autotune) belong to no function: its runner asks for them, and nothing says for
+//!   whom.
 //! - Burn without fusion: each kernel. With fusion, Burn decides on a thread of its own which kernels there are, and one kernel is
-//!   what several functions have asked for: all stand in one row, `fused by Burn`. [The README][readme] says how a function has its
-//!   time nevertheless.
+//!   what several functions have asked for: all stand in one row, `fused by Burn`.
 //! - Kernels that were asked for before the session recorded, and launched after, belong to no scope, as [`Counts::unknown`] says.
 //! - CubeCL has one observer at a time. While another one is installed, kernels belong to no function.
 //!
 //! [CubeCL]: https://docs.rs/cubecl
 //! [Burn]: https://docs.rs/burn
-//! [readme]: https://docs.rs/crate/profiler-cubecl
+//! [guide]: https://docs.rs/profiler-runtime/latest/profiler_runtime/manual/guide/frameworks/
 //! [`StreamId`]: cubecl_environment::stream::StreamId
 
 mod adapter;
@@ -58,8 +66,11 @@ pub use counts::{Counts, counts};
 
 /// Has the kernels that CubeCL launches on CUDA device 0 stand at the measured functions that ask for them, from now on.
 ///
-/// Returns `false`, and changes nothing, if that is so already, or if the program has a
-/// [launch hook](profiler_runtime::cuda::set_launch_hook). [`Observer`] has options.
+/// Returns `false`, and changes nothing for kernels, if CubeCL is observed already, or if the program has a
+/// [launch hook](profiler_runtime::cuda::set_launch_hook) of its own. [`Observer`] has options.
+///
+/// It needs no device, and calls nothing of CUDA. It starts CubeCL's thread for device 0: in a program that never uses that
+/// device, this thread stays idle (CubeCL has it look for work several thousand times a second), and nothing else changes.
 ///
 /// # Examples
 ///
@@ -129,16 +140,14 @@ impl Observer {
 
     /// Observes the launches of CubeCL, until the process ends.
     ///
-    /// An observer of CubeCL that the program has installed is replaced. Returns `false` as [`observe`] does.
+    /// An observer of CubeCL that the program has installed is replaced, once: a program must not install another one while a
+    /// session records kernels, as [the crate's page](crate#how) says. Returns `false` as [`observe`] does. If that is because of
+    /// the program's launch hook, [`device_times`](Self::device_times) works nevertheless.
     #[allow(clippy::must_use_candidate, reason = "a program goes on without it")]
     pub fn install(self) -> bool {
         static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
         static OBSERVATION: OnceLock<LaunchObservation> = OnceLock::new();
         if IS_INSTALLED.swap(true, Relaxed) {
-            return false;
-        }
-        if !cuda::set_launch_hook(runner::asker) {
-            warn_once("the program has a launch hook, so kernels of CubeCL belong to no function");
             return false;
         }
         let runner = |index_id| {
@@ -147,14 +156,21 @@ impl Observer {
                 index_id,
             })
         };
-        let adapter = Adapter {
-            runners: self.devices.into_iter().map(runner).collect(),
-            times: self.device_times.then(times::start).flatten(),
-        };
+        // Before the hook, which would take these runners for those of other devices.
+        let mut runners: Box<[_]> = self.devices.into_iter().map(runner).collect();
+        let is_hooked = cuda::set_launch_hook(runner::asker);
+        if !is_hooked {
+            warn_once("the program has a launch hook, so kernels of CubeCL belong to no function");
+            runners = Box::default();
+        }
+        let times = self.device_times.then(times::start).flatten();
+        if !is_hooked && times.is_none() {
+            return false;
+        }
+        let adapter = Adapter { runners, times };
         // Never dropped: CubeCL would wait for the threads that are being told of a launch.
-        OBSERVATION
-            .set(LaunchObservation::new(Arc::new(adapter)))
-            .is_ok()
+        let _ = OBSERVATION.set(LaunchObservation::new(Arc::new(adapter)));
+        is_hooked
     }
 }
 

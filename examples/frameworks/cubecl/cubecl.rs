@@ -1,6 +1,7 @@
 //! Kernels of CubeCL stand at the functions that asked for them.
 
 use check::{Program, Ran};
+use profiler_runtime::report::SliceKind;
 
 /// CUPTI has time to start before the first kernel is loaded, and the profiler's crates must not wait for a device.
 const SCRIPT: &str = "default-kernel 30us; fault cuModuleLoadData nth 1 delay 2s; \
@@ -89,7 +90,10 @@ fn launches_that_never_happen_are_counted_and_move_no_other() {
         "{}",
         ran.stdout
     );
-    let warnings = ran.stderr.matches("launches that did not happen").count();
+    let warnings = ran
+        .stderr
+        .matches("launches that were not seen to happen")
+        .count();
     assert_eq!(warnings, 1, "{}", ran.stderr);
 }
 
@@ -111,16 +115,53 @@ fn a_device_that_is_not_named_is_named_in_a_warning() {
 }
 
 #[test]
+fn notes_of_many_streams_do_not_displace_each_other() {
+    let ran = otherwise("streams", SCRIPT).run();
+    let is_at = ran.device_ns();
+    let after = is_at.get("with_cubecl_otherwise::after");
+    assert_eq!(after, Some(&3e4), "{is_at:?}");
+    // 64 notes have a place, the last of them that of `after`. The launches whose notes these displace are known never to come.
+    assert!(
+        ran.stdout.contains("unknown: 0, never_launched: 37"),
+        "{}",
+        ran.stdout
+    );
+}
+
+#[test]
+fn runners_that_ask_for_launches_do_not_wait_for_each_other() {
+    let script = format!("devices 2; {SCRIPT}");
+    let ran = otherwise("on-runners", &script).run();
+    let share = ran.share_of(&["with_cubecl_otherwise::forward"]);
+    assert!(share >= 0.99, "{:?}", ran.device_ns());
+    assert!(ran.stdout.contains("unknown: 0"), "{}", ran.stdout);
+}
+
+#[test]
 fn device_times_need_no_cupti() {
+    device_times_are_reported("device-times");
+}
+
+#[test]
+fn device_times_need_no_launch_hook() {
+    device_times_are_reported("other-hook");
+}
+
+fn device_times_are_reported(what: &str) {
     // A thread of the crate's waits for the times, and no other.
     let script = "default-kernel 30us; synchronise abort-from profiler_cubecl::adapter";
-    let ran = otherwise("device-times", script).without_cupti().run();
+    let ran = otherwise(what, script).without_cupti().run();
     let reported = ran
         .stdout
         .lines()
         .find_map(|line| line.strip_suffix(" ns reported"));
     let reported: f64 = reported.expect("a time").parse().expect("a number");
-    // What passes between the two events of a time counts too.
+    // What passes between the two events of a time counts too, but no two times overlap.
     assert!(reported >= truth_of(&ran, "add_one") as f64, "{reported}");
+    let all = ran.timeline.duration_ns as f64;
+    assert!(reported <= all, "{reported} of {all}");
+    let slices = ran.timeline.slices.iter();
+    let times = slices.filter(|slice| slice.kind == SliceKind::GpuScope);
+    assert_eq!(times.count(), 101);
     assert!(ran.stdout.contains("lost_times: 0"), "{}", ran.stdout);
 }

@@ -52,11 +52,30 @@ pub fn system_id() -> Option<u64> {
 /// threads too.
 #[cfg(target_os = "linux")]
 pub fn name() -> Option<String> {
-    let mut name = [0_u8; 16];
-    // SAFETY: the call writes at most 16 bytes, the last of them zero.
-    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    let name = system_name();
     let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
     (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())
+}
+
+/// Returns `true` if the system knows the calling thread by a name that begins so. Does not allocate, on no thread.
+#[cfg(target_os = "linux")]
+pub fn has_name(beginning: &str) -> bool {
+    system_name().starts_with(beginning.as_bytes())
+}
+
+/// Returns `false`: on other systems, names are not read without allocating.
+#[cfg(not(target_os = "linux"))]
+pub fn has_name(_beginning: &str) -> bool {
+    false
+}
+
+/// Returns the name of the calling thread, and zeros after it.
+#[cfg(target_os = "linux")]
+fn system_name() -> [u8; 16] {
+    let mut name = [0; 16];
+    // SAFETY: the call writes at most 16 bytes, the last of them zero.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    name
 }
 
 /// Returns the name of the calling thread, if Rust started it with one.
@@ -152,5 +171,14 @@ mod tests {
             !is_blocked(libc::SIGUSR1),
             "the starting thread's mask is restored"
         );
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_is_known_by_the_beginning_of_its_name() {
+        let thread = thread::Builder::new().name("DSD-0-1".to_owned());
+        let known = thread.spawn(|| ["DSD-", "DSD-0-1", "DSU-", "SD-"].map(has_name));
+        let known = known.expect("a thread").join().expect("no panic");
+        assert_eq!(known, [true, true, false, false]);
     }
 }
