@@ -59,12 +59,8 @@ fn without_cupti_the_streams_of_the_policy_are_measured() {
         own += self_ns;
     }
     assert!(own >= 0.99 * ran.truth_ns());
-    // What the layers take is part of what is around them, which launches nothing.
-    let (total, self_ns) = gpu_ns(&ran, "forward").expect("that of the layers");
-    assert!(
-        total >= 0.99 * 24e6 && self_ns <= 0.001 * total,
-        "{total} {self_ns}"
-    );
+    // It launches nothing itself, so it is bound to no stream.
+    assert_eq!(gpu_ns(&ran, "forward"), None);
     assert!(!ran.stdout.contains("no GPU time"), "{}", ran.stdout);
 }
 

@@ -18,7 +18,6 @@ use crate::cuda::context::measurement::{CpuSpan, Enclosing, GpuMeasurement};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::library;
 use crate::cuda::resolver::{self, rings};
-use crate::local;
 use crate::local::callers::CountedCall;
 use crate::log_record::LogRequest;
 use crate::own_cost;
@@ -83,11 +82,14 @@ pub(crate) fn end_unlogged(
 
 /// Ends the GPU part of a future.
 pub(crate) fn end_task(
-    opened: OpenGpuScope,
+    mut opened: OpenGpuScope,
+    name: u32,
     span: CpuSpan,
     cell: Option<&'static StatCell>,
     log: Option<LogRequest>,
 ) {
+    // One that was bound late has none yet.
+    opened.measurement.scope.name = name;
     account(cell, log, |log| end_opened(opened, span, log));
 }
 
@@ -132,17 +134,14 @@ fn end_scope(serial: u64, span: CpuSpan, mut log: LogOwner<'_>) -> Sent {
     wait_and_send(driver, measurement, log)
 }
 
-/// Ends a scope that is not the innermost one, or that has streams which were bound late, itself or inside.
+/// Ends a scope that is not the innermost one, or that has streams which were bound late.
 #[cold]
 #[inline(never)]
 fn end_specially(serial: u64, span: CpuSpan, log: LogOwner<'_>) -> Sent {
     // It may have been abandoned, and counted then.
-    let Some(mut opened) = state::with(|thread| thread.stack.take(serial)).flatten() else {
+    let Some(opened) = state::with(|thread| thread.stack.take(serial)).flatten() else {
         return Sent::Nothing;
     };
-    if opened.is_late {
-        state::with(|thread| thread.link(&mut opened, local::innermost()));
-    }
     let mut none = None;
     let log = match log {
         LogOwner::Nobody => &mut none,
@@ -203,7 +202,6 @@ fn end_opened(mut opened: OpenGpuScope, span: CpuSpan, log: &mut Option<LogReque
     let closed = state::with(|thread| {
         let (opened, log) = (opened.take()?, LogOwner::Caller(&mut *log));
         if opened.is_late {
-            // It is linked: that of a future at the end of a poll.
             let measurement = close_late(opened, thread.number(), driver);
             return Some(Ok(send(thread, measurement, log)));
         }

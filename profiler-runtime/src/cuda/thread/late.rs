@@ -3,13 +3,9 @@
 //! A scope that is bound to a stream records an event on it at that moment, and another one when it ends. The first
 //! measurement is that of the scope, as if it had named the stream; those on further streams hang on it as a list.
 //!
-//! The time of such a scope is part of the time of the scopes around it, whichever streams these have. A thread does not know
-//! its open scopes that have no stream. So the scope around is found when one inside ends, or when the poll ends in which a
-//! future was bound: it is the innermost one then. If it has no measurement, it gets one without events, whose
-//! time is that of the scopes inside.
+//! A thread does not know its open scopes that have no stream, only the innermost one. Its name is stored when it ends.
 
 use std::mem;
-use std::num::NonZero;
 
 use profiler_host::diagnostics::{self, catch_own_panic};
 use profiler_host::sync::ReentrancyGuard;
@@ -20,7 +16,7 @@ use super::scope::{CostSampling, Mode, OpenGpuScope, StreamOwnership, TaskGpuSco
 use super::stack::GpuFrame;
 use super::state::{self, GpuThread};
 use super::target::{NamedBy, Target};
-use crate::cuda::context::measurement::{Enclosing, GpuMeasurement, LateRole, ScopeRef};
+use crate::cuda::context::measurement::{Enclosing, GpuMeasurement, LateRole, NO_NAME, ScopeRef};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::library::{self, DiscoveryReason};
 use crate::cuda::stream::{IntoStream, Stream};
@@ -28,7 +24,7 @@ use crate::local::{self, Innermost};
 use crate::switch;
 
 /// The most streams of a scope.
-const MAX_STREAMS: usize = 16;
+pub(super) const MAX_STREAMS: usize = 16;
 
 /// Binds the innermost open scope of this thread, or the future that it polls, to a further stream from now on.
 ///
@@ -38,8 +34,8 @@ const MAX_STREAMS: usize = 16;
 /// nothing waits. A future stays bound to its streams on every thread that polls it.
 ///
 /// A scope's GPU time is then the time during which at least one of its streams was between the two events, so that each
-/// instant of a context counts once. The time of a scope that was bound is also in that of the scopes around it, whichever
-/// streams these have, and is not their self time.
+/// instant of a context counts once. Scopes around are not bound: only in those that are on the same stream, since they named
+/// it or were bound to it before, is the time contained.
 ///
 /// Has no effect if the scope is bound to the stream already, if no scope is open on this thread, directly inside of an entered
 /// handle, while measuring is off, and in scopes with `cuda_graph` or `sync`. A scope has 16 streams at most. If one of them
@@ -196,11 +192,11 @@ impl GpuThread {
         let scope = ScopeRef {
             key: self.next_key(number),
             stream_key,
-            name: local::name_of_open(serial).unwrap_or(NO_NAME),
+            name: NO_NAME,
             has_begun: true,
         };
         measured.begin(scope, false);
-        measured.set_enclosing(&Enclosing::NONE);
+        self.stack.enclose_late(&mut measured, serial);
         Ok(Some(measured))
     }
 
@@ -214,22 +210,13 @@ impl GpuThread {
             opened.measurement.set_loss(Some(loss));
             return;
         }
-        let mut measurement = self.without_events(serial);
-        measurement.set_loss(Some(loss));
-        self.open_late(serial, measurement, None);
-    }
-
-    /// Returns the measurement of a scope that has no event of its own.
-    fn without_events(&mut self, serial: u64) -> Box<GpuMeasurement> {
         // Do not attribute the memory to the program's scopes.
         let _reentrancy = ReentrancyGuard::try_enter();
-        let mut measurement = GpuMeasurement::without(CudaLoss::Abandoned);
-        let name = local::name_of_open(serial).unwrap_or(NO_NAME);
-        measurement.begin(self.unplaced_scope(name), false);
+        let mut measurement = GpuMeasurement::without(loss);
+        measurement.begin(self.unplaced_scope(NO_NAME), false);
         measurement.set_enclosing(&Enclosing::NONE);
-        measurement.set_loss(None);
         self.stack.reserve();
-        measurement
+        self.open_late(serial, measurement, None);
     }
 
     /// Gives a measurement to an open scope or poll that has none.
@@ -250,44 +237,6 @@ impl GpuThread {
         }
     }
 
-    /// Links a scope to the one around it, which is `around` now that it has ended.
-    pub(super) fn link(&mut self, late: &mut OpenGpuScope, around: Innermost) {
-        if late.measurement.late.outer.is_some()
-            || around == Innermost::NONE
-            || is_entered_handle(around)
-        {
-            return;
-        }
-        let serial = around.serial();
-        match self.find(serial) {
-            Found::Measured => {}
-            Found::Unmeasured => {
-                let mut outer = self.without_events(serial);
-                outer.scope.stream_key = late.measurement.scope.stream_key;
-                self.open_late(serial, outer, None);
-            }
-            Found::NotBindable => {
-                // One that is lost, or read in another way, may be a parent on its own stream.
-                return self.stack.enclose(&mut late.measurement, true);
-            }
-        }
-        if let Some(outer) = self.stack.frame_of(serial).and_then(GpuFrame::opened_mut) {
-            outer.become_late();
-            late.measurement.late.outer = NonZero::new(outer.key());
-        }
-    }
-
-    /// Ends a poll, and returns the scope of the future. `around` is what is innermost now.
-    pub(super) fn end_poll(&mut self, serial: u64, around: Innermost) -> Option<TaskGpuScope> {
-        let mut task = self.stack.pop_poll(serial)?;
-        if let Some(opened) = task.opened_mut()
-            && opened.is_late
-        {
-            self.link(opened, around);
-        }
-        Some(task)
-    }
-
     /// Gives the open scope with this serial its name, if it has a measurement. Returns `true` if it has.
     fn name_late(&mut self, serial: u64, name: u32) -> bool {
         let opened = self.stack.scope_of(serial);
@@ -297,17 +246,13 @@ impl GpuThread {
     }
 }
 
-/// The number of no name: that of a scope whose name is found when it ends.
-const NO_NAME: u32 = u32::MAX;
-
 impl OpenGpuScope {
-    /// Notes that streams were bound late. The resolver adds its time to the scope around it, on all streams.
+    /// Notes that streams were bound late. Scopes inside may overlap: on different streams.
     fn become_late(&mut self) {
         if !self.is_late {
             self.is_late = true;
             self.has_futures = true;
             self.measurement.late.role = LateRole::First;
-            self.measurement.set_enclosing(&Enclosing::NONE);
         }
     }
 }
@@ -325,11 +270,10 @@ pub(crate) fn push_poll(serial: u64, cuda: &mut Result<TaskGpuScope, Begun>) {
 
 /// Ends a poll, in which streams may have been bound. Returns the scope of the future, if it has one.
 pub(crate) fn pop_poll(serial: u64) -> Option<TaskGpuScope> {
-    let around = local::innermost();
-    state::with(|thread| thread.end_poll(serial, around)).flatten()
+    state::with(|thread| thread.stack.pop_poll(serial)).flatten()
 }
 
-/// Gives a scope that began without a stream its name, if streams were bound to it or inside. Returns `true` if it has a
+/// Gives a scope that began without a stream its name, if streams were bound to it. Returns `true` if it has a
 /// measurement, which [`end`](super::ending::end) ends.
 #[cold]
 pub(crate) fn is_bound(serial: u64, name: u32) -> bool {
