@@ -13,7 +13,7 @@ use profiler_tests::gpu::{
     started, tell,
 };
 use profiler_tests::poll::{poll_once, run, yields};
-use profiler_tests::stop;
+use profiler_tests::{stop, work};
 
 use crate::support::captures::{begin, end, nodes, spoiled};
 
@@ -515,4 +515,201 @@ fn windows_have_each_stream_and_count_kernels_once() {
     };
     assert_eq!((streams("inner"), streams("outer")), (2, 1));
     exact(cuda("inner").total_ns, inner.total_ns);
+}
+
+#[measure_execution_time(name = "recursive")]
+async fn recursive(gpu: &Gpu, stream: &Arc<CudaStream>, depth: u32) {
+    if depth > 0 {
+        Box::pin(recursive(gpu, stream, depth - 1)).await;
+    }
+    operation(gpu, stream, 10_000);
+    wait(gpu);
+    yields(1).await;
+}
+
+#[test(on = driver())]
+fn recursive_futures_keep_their_names() {
+    let (_profiler, gpu, stream) = started();
+    run(recursive(&gpu, &stream, 2));
+    gpu.finish();
+    let recursive = cuda("recursive");
+    assert_eq!((recursive.calls, row("recursive").calls), (3, 3));
+    exact(recursive.self_ns, 30_000.0);
+    assert_eq!(summary().cuda.lost, []);
+}
+
+/// Scopes that spend their time on the CPU before they bind a stream and launch.
+fn late_launches(gpu: &Gpu, stream: &Arc<CudaStream>) {
+    for _ in 0..20 {
+        let _scope = scope!("late");
+        work(300);
+        operation(gpu, stream, 20_000);
+        wait(gpu);
+    }
+}
+
+#[test(on = driver())]
+fn what_the_cpu_did_before_a_stream_was_bound_is_no_launch_time() {
+    let (_profiler, gpu, stream) = started();
+    late_launches(&gpu, &stream);
+    gpu.finish();
+    assert_eq!(
+        (cuda("late").calls, row("late").launch_bound),
+        (20, None)
+    );
+}
+
+#[test(on = driver().script("clock real").set_up(cupti_of_driver))]
+fn windows_do_not_judge_the_launches_of_late_streams() {
+    let (_profiler, gpu, stream) = started();
+    let profile = Profile::builder().start().expect("started");
+    late_launches(&gpu, &stream);
+    gpu.finish();
+    stop(&profile);
+    let averages = profile.trace().expect("a trace").timeline().key_averages();
+    let row = averages.rows.iter().find(|row| row.name == "late");
+    let row = row.expect("it ran");
+    assert!(row.cuda.is_some());
+    assert_eq!(row.launch_bound, None);
+}
+
+#[test(on = driver().script("clock real").set_up(cupti_of_driver))]
+fn kernels_before_a_stream_is_bound_are_not_in_the_time_of_the_scope() {
+    let (_profiler, gpu, stream) = started();
+    let profile = Profile::builder().kernels(true).start().expect("started");
+    {
+        let _bound = scope!("bound");
+        gpu.spin(&stream, 3_000_000);
+        wait(&gpu);
+        operation(&gpu, &stream, 1_000_000);
+    }
+    gpu.finish();
+    stop(&profile);
+    let averages = profile.trace().expect("a trace").timeline().key_averages();
+    let of = |is_it: &dyn Fn(&str) -> bool| {
+        let rows = averages.rows.iter().filter(|row| is_it(&row.name));
+        let times = rows.filter_map(|row| row.cuda.as_ref());
+        times.map(|times| times.self_ns).sum::<f64>()
+    };
+    let bound = of(&|name| name == "bound");
+    assert!((990_000.0..2_900_000.0).contains(&bound), "{averages}");
+    // The kernel before has a row of its own.
+    assert!(of(&|name| name != "bound") >= 2_990_000.0, "{averages}");
+    let text = averages.to_string();
+    assert!(!text.contains("contradict"), "{text}");
+}
+
+#[test(on = driver())]
+fn a_thread_that_only_binds_measures_again_after_a_refusal() {
+    let (_profiler, gpu, stream) = started();
+    tell("fault cuEventRecord nth 1 return 800");
+    for _ in 0..200 {
+        let _scope = scope!("refused");
+        operation(&gpu, &stream, 1_000);
+    }
+    gpu.finish();
+    let (times, without) = (cuda("refused"), row("refused").without_cuda);
+    assert_eq!((times.calls, without), (135, 65));
+    assert_eq!(summary().cuda.lost, [(CudaLoss::HostFunction, 65)]);
+}
+
+#[measure_execution_time(name = "polled")]
+async fn polled<Guard>(gpu: &Gpu, streams: [&Arc<CudaStream>; 2], around: Guard) {
+    {
+        let _inside = scope!("inside");
+        operation(gpu, streams[0], 10_000);
+        wait(gpu);
+        // Displaces the poll, and what is inside.
+        drop(around);
+        operation(gpu, streams[0], 10_000);
+        wait(gpu);
+        operation(gpu, streams[1], 10_000);
+        wait(gpu);
+    }
+    operation(gpu, streams[1], 20_000);
+}
+
+#[test(on = driver())]
+fn a_guard_that_ends_inside_a_younger_poll_leaves_what_is_inside_bound() {
+    let (_profiler, gpu, first) = started();
+    let second = gpu.stream();
+    let around = scope!("around");
+    bind_stream(&first);
+    let mut future = pin!(polled(&gpu, [&first, &second], around));
+    assert!(poll_once(future.as_mut()).is_ready());
+    // What seems to be innermost has ended.
+    operation(&gpu, &second, 70_000);
+    gpu.finish();
+    for (name, total) in [
+        ("around", 10_000.0),
+        ("inside", 30_000.0),
+        ("polled", 20_000.0),
+    ] {
+        let row = cuda(name);
+        assert_eq!(row.calls, 1, "{name}");
+        exact(row.total_ns, total);
+    }
+    assert_eq!(summary().cuda.lost, []);
+}
+
+#[test(on = driver())]
+fn a_scope_with_options_and_without_a_stream_is_bound_as_any_other() {
+    let (_profiler, gpu, stream) = started();
+    {
+        let _scope = scope!("waits", sync = true);
+        operation(&gpu, &stream, 10_000);
+    }
+    gpu.finish();
+    exact(cuda("waits").total_ns, 10_000.0);
+}
+
+#[test(on = driver()
+    .script("synchronise allow")
+    .says_once("has no effect in scopes with a stream and `cuda_graph` or `sync`"))]
+fn a_scope_that_waits_for_its_stream_is_not_bound_to_others() {
+    let (_profiler, gpu, stream) = started();
+    let other = gpu.stream();
+    {
+        let _scope = scope!("waits", stream = &stream, sync = true);
+        gpu.spin(&stream, 10_000);
+        {
+            let _inside = scope!("inside");
+            operation(&gpu, &other, 30_000);
+        }
+        operation(&gpu, &other, 50_000);
+    }
+    gpu.finish();
+    exact(cuda("waits").total_ns, 10_000.0);
+    exact(cuda("inside").total_ns, 30_000.0);
+}
+
+#[test(on = driver())]
+fn streams_are_released_when_all_last_events_are_recorded() {
+    const STREAMS: usize = 8;
+    let (_profiler, gpu, stream) = started();
+    {
+        let _scope = scope!("before");
+        operation(&gpu, &stream, 1_000);
+    }
+    gpu.finish();
+    let streams: Vec<_> = (0..STREAMS).map(|_| gpu.stream()).collect();
+    let records = || {
+        let report = profiler_tests::gpu::simulator().report();
+        report.expect("a report").calls_of("cuEventRecord")
+    };
+    let before = records();
+    let held = Held::call("cuStreamDestroy_v2", 1);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            gpu.context.bind_to_thread().expect("nothing failed");
+            let _scope = scope!("bound");
+            streams.iter().for_each(bind_stream);
+            drop(streams);
+        });
+        held.wait();
+        assert!(records() - before >= 2 * STREAMS as u64);
+        drop(held);
+    });
+    gpu.finish();
+    assert_eq!((cuda("bound").calls, summary().cuda.lost), (1, vec![]));
 }

@@ -149,6 +149,8 @@ pub(crate) struct Late {
     pub(crate) role: LateRole,
     /// The measurement of the scope on its next stream.
     pub(crate) next: Option<Box<GpuMeasurement>>,
+    /// `true` if the scope's first stream was bound late too, so that the CPU time before is no launch time.
+    pub(crate) has_late_begin: bool,
     /// Keeps the stream of a further measurement alive until the scope ends.
     pub(crate) keep_alive: Option<KeepAlive>,
 }
@@ -333,6 +335,16 @@ impl GpuMeasurement {
             last = &mut next.late.next;
         }
         *last = Some(further);
+    }
+
+    /// Moves what keeps the further streams alive to `owners`, which has a place for each.
+    pub(crate) fn take_further_owners(&mut self, owners: &mut [Option<KeepAlive>]) {
+        let mut next = self.late.next.as_deref_mut();
+        for owner in owners {
+            let Some(further) = next else { return };
+            *owner = further.late.keep_alive.take();
+            next = further.late.next.as_deref_mut();
+        }
     }
 
     /// Puts it back where the next scope takes it from, with those on further streams. Another scope may record their events

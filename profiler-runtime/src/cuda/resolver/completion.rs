@@ -150,7 +150,7 @@ impl<D: EventApi> Completion<D> {
         }
         self.current_name = None;
         if let Some(name) = self.name(measurement.scope.name) {
-            count(name, &measurement, (ns, own), launch_ns);
+            count(name, &measurement, (ns, own), Some(launch_ns));
             callers::count_gpu(measurement.span.call, ns, own);
             if let Some(log) = measurement.log.take() {
                 let cuda = cuda_span(ns, start, measurement.scope.stream_key);
@@ -221,6 +221,8 @@ impl<D: EventApi> Completion<D> {
             }
         }
         let launch_ns = launch_ns(first);
+        // How long the CPU was busy since the stream was bound is not known.
+        let known_launch_ns = (!first.late.has_late_begin).then_some(launch_ns);
         let (start, device) = (complete.start(), complete.device());
         if energy::is_shared() {
             let begin = start.map(|start| start.wall);
@@ -241,7 +243,7 @@ impl<D: EventApi> Completion<D> {
         }
         self.current_name = None;
         if let Some(name) = self.name(first.scope.name) {
-            count(name, first, (ns, own), launch_ns);
+            count(name, first, (ns, own), known_launch_ns);
             name.cuda.with(|totals| {
                 let streams = complete.streams.iter();
                 streams.for_each(|on_stream| totals.add_stream(on_stream.stream_key));
@@ -272,7 +274,7 @@ impl<D: EventApi> Completion<D> {
             &GpuCall {
                 ns,
                 own,
-                launch_ns: 0.0,
+                launch_ns: Some(0.0),
                 outermost,
                 stream_key,
                 is_fallback: false,
@@ -324,7 +326,12 @@ impl<D: EventApi> Completion<D> {
 }
 
 /// Adds a GPU time to the statistics of its name.
-fn count(name: &'static Name, measurement: &GpuMeasurement, (ns, own): (f64, f64), launch_ns: f64) {
+fn count(
+    name: &'static Name,
+    measurement: &GpuMeasurement,
+    (ns, own): (f64, f64),
+    launch_ns: Option<f64>,
+) {
     totals::count(
         name,
         &GpuCall {

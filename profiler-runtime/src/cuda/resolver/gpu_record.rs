@@ -33,6 +33,8 @@ pub(crate) struct GpuRecord {
     pub(crate) own: f64,
     /// How long the scope lasted on this stream: less than `ns` if it has several.
     pub(crate) on_stream: f64,
+    /// `true` if the scope was bound to the stream after it began.
+    pub(crate) is_late: bool,
     /// `true` for a further stream of a scope whose time another record with its key has.
     pub(crate) is_further: bool,
     /// When the scope ended on the CPU, in ticks. For a replay, when it was noticed.
@@ -74,6 +76,7 @@ impl GpuRecord {
                 stream_key: on_stream.stream_key,
                 on_stream: on_stream.ns,
                 is_further: !is_first,
+                is_late: !is_first || first.late.has_late_begin,
                 ..Self::read(first, on_stream.device, times.0, times.1, on_stream.start)
             }
         })
@@ -113,6 +116,7 @@ impl GpuRecord {
             own: 0.0,
             on_stream: 0.0,
             is_further: false,
+            is_late: false,
             cpu_end: measurement.span.end,
         }
     }

@@ -28,6 +28,17 @@ struct LateScope {
     loss: Option<CudaLoss>,
 }
 
+impl LateScope {
+    /// Returns `true` if nobody knows how long several streams of a context overlapped, since the driver did not say where one is.
+    fn lacks_places(&self) -> bool {
+        let of = |context| move |other: &&OnStream| other.stream_key.context == context;
+        self.streams.iter().any(|on_stream| {
+            let context = on_stream.stream_key.context;
+            on_stream.begin.is_none() && self.streams.iter().filter(of(context)).count() > 1
+        })
+    }
+}
+
 /// The time of a scope on one stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OnStream {
@@ -132,10 +143,13 @@ impl LateTimes {
             return None;
         }
         let mut known = self.0.remove(&key)?;
+        let loss = known
+            .loss
+            .or_else(|| known.lacks_places().then_some(CudaLoss::DriverRefused));
         Some(CompleteScope {
             first: known.first.take()?,
             streams: known.streams,
-            loss: known.loss,
+            loss,
         })
     }
 
@@ -207,6 +221,15 @@ mod tests {
         assert_eq!(scope.covers(|_| true), 25.0);
         assert_eq!(scope.covers(|on_stream| on_stream.device == Some(1)), 15.0);
         assert_eq!((scope.device(), scope.loss), (Some(1), None));
+    }
+
+    #[test]
+    fn several_streams_of_a_context_without_a_place_have_no_time() {
+        let unplaced = on_stream(1, None, 10.0);
+        let alone = read(&[unplaced, on_stream(2, Some(0.0), 5.0)]);
+        assert_eq!((alone.covers(|_| true), alone.loss), (15.0, None));
+        let both = read(&[unplaced, on_stream(1, Some(0.0), 5.0)]);
+        assert_eq!(both.loss, Some(CudaLoss::DriverRefused));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //!
 //! A thread does not know its open scopes that have no stream, only the innermost one. Its name is stored when it ends.
 
-use std::mem;
+use std::{iter, mem};
 
 use profiler_host::diagnostics::{self, catch_own_panic};
 use profiler_host::sync::ReentrancyGuard;
@@ -19,7 +19,7 @@ use super::target::{NamedBy, Target};
 use crate::cuda::context::measurement::{Enclosing, GpuMeasurement, LateRole, NO_NAME, ScopeRef};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::library::{self, DiscoveryReason};
-use crate::cuda::stream::{IntoStream, Stream};
+use crate::cuda::stream::{IntoStream, Stream, StreamHandles};
 use crate::local::{self, Innermost};
 use crate::switch;
 
@@ -38,9 +38,10 @@ pub(super) const MAX_STREAMS: usize = 16;
 /// it or were bound to it before, is the time contained.
 ///
 /// Has no effect if the scope is bound to the stream already, if no scope is open on this thread, directly inside of an entered
-/// handle, while measuring is off, and in scopes with `cuda_graph` or `sync`. A scope has 16 streams at most. If one of them
+/// handle, while measuring is off, and in scopes that have a stream and `cuda_graph` or `sync`; without a stream, these options
+/// have no effect. A scope has 16 streams at most. If one of them
 /// cannot be measured, since it is one more, is being captured, or the driver refuses, the scope has no GPU time, and the
-/// reason is counted.
+/// reason is counted. That of a future on the per-thread default stream is lost if it ends on another thread.
 ///
 /// # Examples
 ///
@@ -140,7 +141,7 @@ impl GpuThread {
             Some(frame) => match frame.opened() {
                 Some(opened) if opened.mode != Mode::Later => {
                     diagnostics::warn_once(
-                        "`cuda::bind_stream` has no effect in scopes with `cuda_graph` or `sync`",
+                        "`cuda::bind_stream` has no effect in scopes with a stream and `cuda_graph` or `sync`",
                     );
                     Found::NotBindable
                 }
@@ -162,7 +163,13 @@ impl GpuThread {
         serial: u64,
         target: Target,
     ) -> Result<Option<Box<GpuMeasurement>>, CudaLoss> {
+        // Before the driver is called.
         if self.backoff.is_active() {
+            let opened = self.stack.frame_of(serial).and_then(GpuFrame::opened_mut);
+            if opened.is_some_and(|opened| opened.has_handles(target.handles)) {
+                return Ok(None);
+            }
+            self.backoff.skips_scope();
             return Err(CudaLoss::HostFunction);
         }
         let target = match in_context(driver, target) {
@@ -188,7 +195,11 @@ impl GpuThread {
         self.stack.reserve();
         let cache = self.context_cache(driver, raw);
         let cache = cache.ok_or(CudaLoss::TooManyContexts)?;
-        let mut measured = record_begin(cache, driver, target, Mode::Later, CostSampling::Off)?;
+        let begun = record_begin(cache, driver, target, Mode::Later, CostSampling::Off);
+        if let Err(CudaLoss::HostFunction) = begun {
+            self.backoff.extend();
+        }
+        let mut measured = begun?;
         let scope = ScopeRef {
             key: self.next_key(number),
             stream_key,
@@ -202,9 +213,6 @@ impl GpuThread {
 
     /// Notes that a scope has no GPU time, since one of its streams cannot be measured.
     fn lose(&mut self, serial: u64, loss: CudaLoss) {
-        if loss == CudaLoss::HostFunction && !self.backoff.is_active() {
-            self.backoff.extend();
-        }
         if let Some(opened) = self.stack.frame_of(serial).and_then(GpuFrame::opened_mut) {
             opened.become_late();
             opened.measurement.set_loss(Some(loss));
@@ -226,6 +234,7 @@ impl GpuThread {
             opened.ownership = StreamOwnership::owned(stream);
         }
         opened.become_late();
+        opened.measurement.late.has_late_begin = true;
         if let Some(GpuFrame::Poll { .. }) = self.stack.frame_of(serial) {
             let mut task = self.take_task_box();
             task.set(opened);
@@ -237,8 +246,17 @@ impl GpuThread {
         }
     }
 
+    /// Notes that a scope ends. If that is inside of a younger poll, it will seem to be the innermost one when the poll has ended,
+    /// so nothing is bound to it, or to what is around it, from now on.
+    pub(super) fn note_end(&mut self, serial: u64) {
+        if serial < local::innermost_poll() {
+            self.note_without_context();
+        }
+    }
+
     /// Gives the open scope with this serial its name, if it has a measurement. Returns `true` if it has.
     fn name_late(&mut self, serial: u64, name: u32) -> bool {
+        self.note_end(serial);
         let opened = self.stack.scope_of(serial);
         opened
             .map(|opened| opened.measurement.scope.name = name)
@@ -247,6 +265,16 @@ impl GpuThread {
 }
 
 impl OpenGpuScope {
+    /// Returns `true` if the scope is measured on the stream with these handles.
+    fn has_handles(&self, handles: StreamHandles) -> bool {
+        let first = &*self.measurement;
+        let mut streams = iter::once(first).chain(first.further());
+        streams.any(|on_stream| {
+            let context = on_stream.pair.map(|pair| pair.context.raw);
+            on_stream.scope.stream_key.stream == handles.stream && context == Some(handles.context)
+        })
+    }
+
     /// Notes that streams were bound late. Scopes inside may overlap: on different streams.
     fn become_late(&mut self) {
         if !self.is_late {

@@ -274,9 +274,9 @@ impl ScopeStack {
         }
     }
 
-    /// Returns the frame of an open scope or poll of this thread.
+    /// Returns the frame of an open scope or poll of this thread, also if it is displaced.
     pub(super) fn frame_of(&mut self, serial: u64) -> Option<&mut GpuFrame> {
-        let mut frames = self.frames.iter_mut().rev();
+        let mut frames = self.frames.iter_mut().rev().chain(&mut self.displaced);
         frames.find(|frame| frame.serial() == serial)
     }
 
