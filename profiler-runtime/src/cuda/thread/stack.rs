@@ -123,6 +123,8 @@ impl ScopeStack {
     }
 
     /// Stores the scopes around an open scope, or around a future that is polled, in its measurement on a further stream.
+    #[cold]
+    #[inline(never)]
     pub(super) fn enclose_late(&mut self, measurement: &mut GpuMeasurement, serial: u64) {
         let is_it = |frame: &GpuFrame| frame.serial() == serial;
         let place = self.frames.iter().rposition(is_it);
@@ -319,41 +321,46 @@ impl ScopeStack {
 }
 
 /// Returns the scopes around a new scope on a stream, of those in `around`.
+// Inlined where each scope is enclosed.
+#[inline(always)]
 fn enclosing(around: &[GpuFrame], stream_key: StreamKey, is_future: bool) -> Enclosing {
     let mut frames = around.iter().rev();
-    let Some(innermost) = frames.clone().find_map(opened_with_serial) else {
+    let Some(innermost) = frames.clone().find_map(GpuFrame::opened) else {
         return Enclosing::NONE;
     };
     let parent = frames.find_map(|frame| {
         let opened = frame.opened()?;
         opened.is_on(stream_key).then_some((frame, opened))
     });
-    let scope = &innermost.1.measurement.scope;
-    let is_elsewhere = scope.stream_key != stream_key && !innermost.1.is_bound_to(stream_key);
+    let scope = &innermost.measurement.scope;
+    let is_elsewhere = scope.stream_key != stream_key && !innermost.is_bound_to(stream_key);
     Enclosing {
         parent: parent.and_then(|(_, opened)| NonZero::new(opened.key())),
         parent_start: parent
             .and_then(|(frame, _)| frame.start_if_overlapped(is_future, stream_key)),
         parent_on_other_stream: if is_elsewhere {
-            name_of(innermost)
+            name_of(scope.name, around)
         } else {
             None
         },
     }
 }
 
-fn opened_with_serial(frame: &GpuFrame) -> Option<(u64, &OpenGpuScope)> {
-    Some((frame.serial(), frame.opened()?))
+/// Returns the name of the innermost open scope. One whose streams were bound late has it from its end on; until then it is looked
+/// for where a scope inside is on another stream, unless it is recursive.
+#[inline(always)]
+fn name_of(name: u32, around: &[GpuFrame]) -> Option<u32> {
+    if name == NO_NAME {
+        return find_name(around);
+    }
+    Some(name)
 }
 
-/// Returns the name of an open scope. One whose streams were bound late has it from its end on; until then it is looked for
-/// where a scope inside is on another stream, unless it is recursive.
-#[inline]
-fn name_of((serial, opened): (u64, &OpenGpuScope)) -> Option<u32> {
-    match opened.measurement.scope.name {
-        NO_NAME => local::name_of_open(serial),
-        name => Some(name),
-    }
+#[cold]
+#[inline(never)]
+fn find_name(around: &[GpuFrame]) -> Option<u32> {
+    let innermost = around.iter().rfind(|frame| frame.opened().is_some())?;
+    local::name_of_open(innermost.serial())
 }
 
 /// Tells the innermost scope that `is_parent` selects that a future was polled inside.
