@@ -31,6 +31,14 @@ fn gpu_ns(ran: &Ran, name: &str) -> Option<(f64, f64)> {
     Some((times.total_ns, times.self_ns))
 }
 
+/// Returns the functions that a note below the table names, since they have no stream.
+fn without_stream(ran: &Ran) -> Vec<&str> {
+    let note = "no GPU time, since no stream is named: ";
+    let names = ran.stdout.split_once(note).map(|(_, rest)| rest);
+    let names = names.and_then(|rest| rest.split_once(": if they launch"));
+    names.map_or_else(Vec::new, |(names, _)| names.split(", ").collect())
+}
+
 #[test]
 fn kernels_stand_at_the_functions_that_asked_for_them() {
     let ran = explicit().run();
@@ -59,21 +67,18 @@ fn without_cupti_the_streams_of_the_policy_are_measured() {
         own += self_ns;
     }
     assert!(own >= 0.99 * ran.truth_ns());
-    // What the layers take is part of what is around them, which launches nothing.
-    let (total, self_ns) = gpu_ns(&ran, "forward").expect("that of the layers");
-    assert!(
-        total >= 0.99 * 24e6 && self_ns <= 0.001 * total,
-        "{total} {self_ns}"
-    );
-    assert!(!ran.stdout.contains("no GPU time"), "{}", ran.stdout);
+    // It launches nothing itself, so it is bound to no stream.
+    assert_eq!(gpu_ns(&ran, "forward"), None);
+    let named = without_stream(&ran);
+    assert!(named.iter().all(|name| *name == "forward"), "{named:?}");
 }
 
 #[test]
 fn without_cupti_an_operation_on_an_explicit_stream_is_noted() {
     let ran = explicit().without_cupti().run();
     assert_eq!(gpu_ns(&ran, "sample_on"), None);
-    let note = "no GPU time, since no stream is named: sample_on:";
-    assert!(ran.stdout.contains(note), "{}", ran.stdout);
+    let named = without_stream(&ran);
+    assert!(named.contains(&"sample_on"), "{}", ran.stdout);
     let own = LAUNCHED.map(|(name, _)| gpu_ns(&ran, name).map_or(0.0, |(_, own)| own));
     assert!(own.iter().sum::<f64>() >= 0.99 * 28e6, "{own:?}");
 }

@@ -116,6 +116,7 @@ impl Sample {
             own,
             on_stream: ns,
             is_further: false,
+            is_late: false,
             cpu_end,
         });
     }

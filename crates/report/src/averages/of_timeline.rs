@@ -331,7 +331,8 @@ fn gpu_times(
         });
         time.ns += ns(slice.total_ns());
         time.own += ns(slice.self_ns);
-        if is_of_call {
+        let is_late = details(timeline, slice).is_some_and(|details| details.is_late);
+        if is_of_call && !is_late {
             // Events are recorded outside the two clock readings: that adds to the launch time, as in the statistics.
             let launching = ns(slices[belongs_to].duration_ns) + cost_ns;
             time.is_launch_bound = Some(launching >= time.ns);

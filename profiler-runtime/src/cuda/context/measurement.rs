@@ -23,11 +23,14 @@ pub(crate) struct ScopeRef {
     /// Unique in the process, and never zero.
     pub(crate) key: u64,
     pub(crate) stream_key: StreamKey,
-    /// The number of the scope's name.
+    /// The number of the scope's name; [`NO_NAME`] while one whose streams are bound late is open.
     pub(crate) name: u32,
     /// `true` if the scope's start event was recorded.
     pub(crate) has_begun: bool,
 }
+
+/// The number of no name.
+pub(crate) const NO_NAME: u32 = u32::MAX;
 
 impl ScopeRef {
     /// No scope.
@@ -146,8 +149,8 @@ pub(crate) struct Late {
     pub(crate) role: LateRole,
     /// The measurement of the scope on its next stream.
     pub(crate) next: Option<Box<GpuMeasurement>>,
-    /// The key of the scope around it, whose time contains that of this one on all streams.
-    pub(crate) outer: Option<NonZero<u64>>,
+    /// `true` if the scope's first stream was bound late too, so that the CPU time before is no launch time.
+    pub(crate) has_late_begin: bool,
     /// Keeps the stream of a further measurement alive until the scope ends.
     pub(crate) keep_alive: Option<KeepAlive>,
 }
@@ -155,10 +158,10 @@ pub(crate) struct Late {
 /// Which of a scope's measurements one is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LateRole {
-    /// The only one: streams were bound late neither to the scope nor inside.
+    /// The only one: no streams were bound late to the scope.
     #[default]
     Only,
-    /// The first one. It stands for the scope, and may have no events.
+    /// The first one. It stands for the scope.
     First,
     /// One on a further stream. It has the key of its scope.
     Further,
@@ -332,6 +335,16 @@ impl GpuMeasurement {
             last = &mut next.late.next;
         }
         *last = Some(further);
+    }
+
+    /// Moves what keeps the further streams alive to `owners`, which has a place for each.
+    pub(crate) fn take_further_owners(&mut self, owners: &mut [Option<KeepAlive>]) {
+        let mut next = self.late.next.as_deref_mut();
+        for owner in owners {
+            let Some(further) = next else { return };
+            *owner = further.late.keep_alive.take();
+            next = further.late.next.as_deref_mut();
+        }
     }
 
     /// Puts it back where the next scope takes it from, with those on further streams. Another scope may record their events

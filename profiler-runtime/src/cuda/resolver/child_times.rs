@@ -25,12 +25,10 @@ pub(super) struct ChildTimes {
 }
 
 /// The time of a parent that its children cover.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Covered {
     /// The time that no further child can overlap, in nanoseconds.
     fixed: f64,
-    /// The begin of the earliest interval that was merged into `fixed`, if there is one.
-    fixed_from: Option<f64>,
     /// The end of the latest interval that was merged into `fixed`.
     fixed_until: f64,
     /// The begin and end of each further interval, in nanoseconds from the parent's begin. Disjoint, and in order.
@@ -69,12 +67,9 @@ impl ChildTimes {
 
     /// Removes a parent. Returns the time that its children took, in nanoseconds.
     pub(super) fn take(&mut self, parent: u64) -> f64 {
-        self.take_covered(parent).total()
-    }
-
-    /// Removes a parent. Returns what its children cover, from its begin on.
-    pub(super) fn take_covered(&mut self, parent: u64) -> Covered {
-        self.by_parent.remove(&parent).unwrap_or_default()
+        self.by_parent
+            .remove(&parent)
+            .map_or(0.0, |covered| covered.total())
     }
 
     /// Returns the entry that a child of this parent is added to.
@@ -122,28 +117,7 @@ impl Covered {
         self.fixed += ns;
     }
 
-    /// Adds all of another one, later by `shift` nanoseconds.
-    pub(super) fn merge(&mut self, other: &Self, shift: f64) {
-        self.fixed += other.fixed;
-        for (begin, end) in &other.intervals {
-            self.add_interval(begin + shift, end + shift);
-        }
-    }
-
-    /// Adds an interval that was open while the times in `fixed` were added, from some time on.
-    pub(super) fn add_around(&mut self, begin: f64, end: f64) {
-        if let Some(from) = self.fixed_from
-            && begin < self.fixed_until
-        {
-            // What it covers of them counts once.
-            let common = self.fixed_until.min(end) - begin.max(from);
-            self.fixed = (self.fixed - common.max(0.0)).max(0.0);
-            (self.fixed_from, self.fixed_until) = (None, f64::NEG_INFINITY);
-        }
-        self.add_interval(begin, end);
-    }
-
-    fn add_interval(&mut self, begin: f64, end: f64) {
+    pub(super) fn add_interval(&mut self, begin: f64, end: f64) {
         let (mut begin, mut end) = (begin.max(self.fixed_until), end);
         if end <= begin {
             return;
@@ -163,7 +137,6 @@ impl Covered {
             let (begin, end) = self.intervals.remove(0);
             self.fixed += end - begin;
             self.fixed_until = end;
-            self.fixed_from.get_or_insert(begin);
         }
     }
 
@@ -248,34 +221,6 @@ mod tests {
         let until = children.by_parent[&1].fixed_until;
         children.add_interval(1, 0.0, until + 2.0);
         assert_eq!(children.take(1), 4.0 * f64::from(all) + 2.0);
-    }
-
-    #[test]
-    fn an_interval_around_fixed_ones_counts_them_once() {
-        let mut covered = Covered::anywhere();
-        for child in 0..MAX_INTERVALS + 10 {
-            let begin = 10.0 * child as f64 - 1_000.0;
-            covered.add_interval(begin, begin + 4.0);
-        }
-        assert_eq!(covered.intervals.len(), MAX_INTERVALS);
-        let mut around = covered.clone();
-        around.add_around(-2_000.0, 10_000.0);
-        assert_eq!(around.total(), 12_000.0);
-        // After the fixed ones, it covers none of them.
-        let fixed = covered.fixed;
-        covered.add_around(covered.fixed_until, 10_000.0);
-        assert_eq!(covered.total(), fixed + 10_000.0 - covered.fixed_until);
-    }
-
-    #[test]
-    fn what_others_cover_is_merged_where_it_was() {
-        let (mut one, mut other) = (Covered::anywhere(), Covered::default());
-        one.add_interval(-50.0, -20.0);
-        other.add_interval(0.0, 10.0);
-        other.add_fixed(3.0);
-        // From -25 to -15.
-        one.merge(&other, -25.0);
-        assert_eq!(one.total(), 35.0 + 3.0);
     }
 
     proptest! {

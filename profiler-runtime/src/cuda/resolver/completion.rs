@@ -1,5 +1,6 @@
 //! Completes scopes whose GPU times were read or lost: own times, statistics, log entries, and records for sessions.
 
+use std::iter;
 use std::num::NonZero;
 
 use profiler_report::{CudaLoss, DropReason};
@@ -9,7 +10,7 @@ use super::captured::ReplayedScope;
 use super::child_times::ChildTimes;
 use super::gpu_record::{self, GpuRecord};
 use super::inner_elsewhere::InnerElsewhere;
-use super::late_times::{CompleteScope, LateScope, LateTimes, OnStream};
+use super::late_times::{CompleteScope, LateTimes, OnStream};
 use super::log_sender::{self, LogSender, cuda_span};
 use super::totals;
 use crate::clock::clock;
@@ -65,8 +66,10 @@ impl<D: EventApi> Completion<D> {
     pub(super) fn find_inner(&mut self, measurement: &mut GpuMeasurement) {
         let scope = measurement.scope;
         measurement.has_inner_elsewhere = self.inner_elsewhere.end(scope.key, scope.name);
-        if let Some(parent) = measurement.parent_on_other_stream {
-            self.inner_elsewhere.add(scope.key, parent);
+        for on_stream in iter::once(&*measurement).chain(measurement.further()) {
+            if let Some(parent) = on_stream.parent_on_other_stream {
+                self.inner_elsewhere.add(scope.key, parent);
+            }
         }
     }
 
@@ -83,8 +86,7 @@ impl<D: EventApi> Completion<D> {
     fn lose_scope(&mut self, mut measurement: Box<GpuMeasurement>, loss: CudaLoss) {
         self.current_name = Some(measurement.scope.name);
         if measurement.scope.has_begun {
-            let outer = measurement.parent.or(measurement.late.outer);
-            let outer = outer.map(NonZero::get);
+            let outer = measurement.parent.map(NonZero::get);
             self.children.remove_lost(measurement.scope.key, outer);
             if energy::is_shared() {
                 energy::lose(&measurement);
@@ -148,7 +150,7 @@ impl<D: EventApi> Completion<D> {
         }
         self.current_name = None;
         if let Some(name) = self.name(measurement.scope.name) {
-            count(name, &measurement, (ns, own), launch_ns);
+            count(name, &measurement, (ns, own), Some(launch_ns));
             callers::count_gpu(measurement.span.call, ns, own);
             if let Some(log) = measurement.log.take() {
                 let cuda = cuda_span(ns, start, measurement.scope.stream_key);
@@ -174,92 +176,85 @@ impl<D: EventApi> Completion<D> {
             begin: anchor.and_then(|anchor| anchor.device_time(driver, pair.begin)),
             start: anchor.and_then(|anchor| anchor.host_time(driver, pair.begin)),
             device: pair.context.device(),
+            parent_elsewhere: measurement.parent_on_other_stream,
         };
+        // Now: the parent on this stream may be read next.
+        self.credit_parent(&measurement, pair, ns);
         self.late.read(measurement, on_stream);
         self.complete_late(key);
         self.current_name = None;
     }
 
-    /// Completes a scope with several streams if all of it is known, and those around it that only waited for it.
+    /// Completes a scope with several streams if all of it is known.
     pub(super) fn complete_late(&mut self, key: u64) {
-        let mut key = Some(key);
-        while let Some(complete) = key.and_then(|key| self.late.take_complete(key)) {
-            key = complete.first.late.outer.map(NonZero::get);
-            self.complete_streams(complete);
+        let Some(complete) = self.late.take_complete(key) else {
+            return;
+        };
+        match complete.loss {
+            Some(loss) => {
+                let mut first = complete.first;
+                if !complete.streams.is_empty() {
+                    // The scopes around have its time already, with what is inside.
+                    self.children.take(key);
+                    first.parent = None;
+                }
+                self.lose_scope(first, loss);
+            }
+            None => self.complete_streams(complete),
         }
     }
 
-    fn complete_streams(&mut self, complete: CompleteScope) {
-        let CompleteScope {
-            mut first,
-            mut known,
-            loss,
-        } = complete;
-        let outer = first.late.outer;
-        if let Some(loss) = loss {
-            if let Some(outer) = outer {
-                let inside = known.inside.clone();
-                self.late.credit(outer, &known, &inside, Some(loss));
-            }
-            return self.lose_scope(first, loss);
-        }
+    fn complete_streams(&mut self, mut complete: CompleteScope) {
+        let log = complete.first.log.take();
+        let first = &complete.first;
         self.current_name = Some(first.scope.name);
-        let covers = known.covers();
-        let ns = covers.total();
-        self.add_children(&first, &mut known);
-        let inside_ns = known.inside.total();
+        let ns = complete.covers(|_| true);
+        let inside_ns = self.children.take(first.scope.key);
         let own = (ns - inside_ns).max(0.0);
-        if let Some(outer) = outer {
-            self.late.credit(outer, &known, &covers, None);
-        } else if let Some(pair) = first.pair {
-            self.credit_parent(&first, pair, ns);
+        for (index, on_stream) in complete.streams.iter().enumerate() {
+            let around = on_stream.parent_elsewhere;
+            let is_same = |other: &OnStream| other.parent_elsewhere == around;
+            if let Some(around) = around
+                && !complete.streams[..index].iter().any(is_same)
+            {
+                totals::count_on_other_streams(around, complete.covers(is_same));
+            }
         }
-        // What follows takes scopes for nested along these keys.
-        first.parent = first.parent.or(outer);
-        let launch_ns = launch_ns(&first);
-        let (start, device) = (known.start(), known.device());
+        let launch_ns = launch_ns(first);
+        // How long the CPU was busy since the stream was bound is not known.
+        let known_launch_ns = (!first.late.has_late_begin).then_some(launch_ns);
+        let (start, device) = (complete.start(), complete.device());
         if energy::is_shared() {
             let begin = start.map(|start| start.wall);
             let bounds = energy::Bounds::of(first.span);
-            energy::add(&first, device, (ns, own), bounds, begin);
+            energy::add(first, device, (ns, own), bounds, begin);
         }
-        if idle::is_on() && !known.streams.is_empty() {
-            let is_simple = known.streams.len() == 1 && inside_ns <= 0.0;
+        if idle::is_on() {
+            let is_simple = complete.streams.len() == 1 && inside_ns <= 0.0;
             let read = idle::Read {
                 ns,
                 is_busy: is_simple && !first.has_inner_elsewhere && launch_ns < ns,
                 begin: start.map(|start| (start.wall, start.uncertainty_ns)),
             };
-            idle::add(&first, device, &read);
+            idle::add(first, device, &read);
         }
         if gpu_record::are_wanted() {
-            GpuRecord::on_streams(&first, &known, (ns, own)).for_each(gpu_record::push);
+            GpuRecord::on_streams(&complete, (ns, own)).for_each(gpu_record::push);
         }
         self.current_name = None;
         if let Some(name) = self.name(first.scope.name) {
-            count(name, &first, (ns, own), launch_ns);
+            count(name, first, (ns, own), known_launch_ns);
             name.cuda.with(|totals| {
-                let streams = known.streams.iter();
+                let streams = complete.streams.iter();
                 streams.for_each(|on_stream| totals.add_stream(on_stream.stream_key));
             });
             callers::count_gpu(first.span.call, ns, own);
-            if let Some(log) = first.log.take() {
+            if let Some(log) = log {
                 let cuda = cuda_span(ns, start, first.scope.stream_key);
                 self.log.send(name, log, first.span, Some(cuda));
             }
         }
-        first.give_back();
-    }
-
-    /// Adds the scopes inside that named one of the scope's streams to those whose streams were bound late.
-    fn add_children(&mut self, first: &GpuMeasurement, known: &mut LateScope) {
-        let children = self.children.take_covered(first.scope.key);
-        let stream_key = first.scope.stream_key;
-        let streams = known.streams.iter();
-        let of_first = |on_stream: &&OnStream| on_stream.stream_key == stream_key;
-        let begin = streams.clone().find(of_first).and_then(|first| first.begin);
-        let inside = known.inside.of(stream_key.context);
-        inside.merge(&children, begin.unwrap_or(0.0));
+        complete.first.give_back();
     }
 
     /// Counts and logs a replay of a graph that contains the scope. A replay has no CPU time of its own.
@@ -279,7 +274,7 @@ impl<D: EventApi> Completion<D> {
             &GpuCall {
                 ns,
                 own,
-                launch_ns: 0.0,
+                launch_ns: Some(0.0),
                 outermost,
                 stream_key,
                 is_fallback: false,
@@ -322,14 +317,21 @@ impl<D: EventApi> Completion<D> {
                 None => self.children.add(parent.get(), ns),
             }
         }
-        if let Some(parent) = measurement.parent_on_other_stream {
+        if let Some(parent) = measurement.parent_on_other_stream
+            && measurement.late.role == LateRole::Only
+        {
             totals::count_on_other_streams(parent, ns);
         }
     }
 }
 
 /// Adds a GPU time to the statistics of its name.
-fn count(name: &'static Name, measurement: &GpuMeasurement, (ns, own): (f64, f64), launch_ns: f64) {
+fn count(
+    name: &'static Name,
+    measurement: &GpuMeasurement,
+    (ns, own): (f64, f64),
+    launch_ns: Option<f64>,
+) {
     totals::count(
         name,
         &GpuCall {

@@ -8,7 +8,7 @@ use profiler_report::CudaLoss;
 use profiler_report::internal::StreamKey;
 
 use super::anchor::HostTime;
-use super::late_times::{LateScope, OnStream};
+use super::late_times::{CompleteScope, OnStream};
 use crate::clock::{now, unix_ns};
 use crate::cuda::context::measurement::GpuMeasurement;
 
@@ -31,9 +31,10 @@ pub(crate) struct GpuRecord {
     pub(crate) ns: f64,
     /// `ns` without the scopes inside on the same stream.
     pub(crate) own: f64,
-    /// How long the scope lasted on this stream: more or less than `ns` if it has several, or if it has its time from those
-    /// inside.
+    /// How long the scope lasted on this stream: less than `ns` if it has several.
     pub(crate) on_stream: f64,
+    /// `true` if the scope was bound to the stream after it began.
+    pub(crate) is_late: bool,
     /// `true` for a further stream of a scope whose time another record with its key has.
     pub(crate) is_further: bool,
     /// When the scope ended on the CPU, in ticks. For a replay, when it was noticed.
@@ -64,31 +65,21 @@ impl GpuRecord {
 
     /// Returns the records of a scope with several streams, the first of which has its time.
     pub(super) fn on_streams(
-        first: &GpuMeasurement,
-        known: &LateScope,
+        complete: &CompleteScope,
         (ns, own): (f64, f64),
     ) -> impl Iterator<Item = Self> {
-        let read = |ns, start, device| Self::read(first, device, ns, 0.0, start);
-        let others = |on_stream: &OnStream| Self {
-            stream_key: on_stream.stream_key,
-            on_stream: on_stream.ns,
-            is_further: true,
-            ..read(0.0, on_stream.start, on_stream.device)
-        };
-        let mut records: Vec<Self> = known.streams.iter().map(others).collect();
-        let stream_key = first.scope.stream_key;
-        let is_first = |record: &Self| record.stream_key == stream_key;
-        let place = records.iter().position(is_first);
-        let place = place.unwrap_or_else(|| {
-            records.push(Self {
-                on_stream: ns,
-                ..read(ns, known.start(), known.device())
-            });
-            records.len() - 1
-        });
-        (records[place].ns, records[place].own) = (ns, own);
-        records[place].is_further = false;
-        records.into_iter()
+        let first = &complete.first;
+        complete.streams.iter().map(move |on_stream: &OnStream| {
+            let is_first = on_stream.stream_key == first.scope.stream_key;
+            let times = if is_first { (ns, own) } else { (0.0, 0.0) };
+            Self {
+                stream_key: on_stream.stream_key,
+                on_stream: on_stream.ns,
+                is_further: !is_first,
+                is_late: !is_first || first.late.has_late_begin,
+                ..Self::read(first, on_stream.device, times.0, times.1, on_stream.start)
+            }
+        })
     }
 
     /// Returns the record of a replay that was noticed now.
@@ -125,6 +116,7 @@ impl GpuRecord {
             own: 0.0,
             on_stream: 0.0,
             is_further: false,
+            is_late: false,
             cpu_end: measurement.span.end,
         }
     }

@@ -1,12 +1,9 @@
-//! The times of scopes with several streams, and of scopes around them.
+//! The times of scopes with several streams.
 //!
-//! Each stream of a scope is read by itself, in any order, and scopes inside may be read later than the one around. So what is
-//! known of a scope is kept here until all of it is: its intervals on the device's time line, by context, and those of
-//! the scopes inside whose streams were bound late. Its time is what they cover together, and its own time is what those inside do
-//! not cover.
+//! Each stream of a scope is read by itself, in any order. So what is known of a scope is kept here until all of its streams are
+//! read: its intervals on the device's time line, by context. Its time is what they cover together.
 
 use std::collections::HashMap;
-use std::num::NonZero;
 
 use profiler_report::CudaLoss;
 use profiler_report::internal::StreamKey;
@@ -15,36 +12,31 @@ use super::anchor::HostTime;
 use super::child_times::Covered;
 use crate::cuda::context::measurement::{GpuMeasurement, LateRole};
 
-/// The most scopes that are kept. One is kept until it has ended and all of it is read, unless its end was lost.
-const MAX_KEPT: usize = 1 << 12;
-
-/// The scopes that are not complete, by their keys.
+/// The scopes that have ended and are not complete, by their keys.
 #[derive(Debug, Default)]
-pub(super) struct LateTimes {
-    scopes: HashMap<u64, LateScope>,
-    /// How many have been added: a clock that tells old ones from new ones.
-    additions: u64,
-}
+pub(super) struct LateTimes(HashMap<u64, LateScope>);
 
 /// What is known of a scope.
 #[derive(Debug, Default)]
-pub(super) struct LateScope {
-    /// Its streams that are not read, and the scopes inside that are not complete.
+struct LateScope {
+    /// Its streams that are not read.
     waiting: usize,
-    /// Its first measurement, once that is complete.
+    /// Its first measurement, once that is read.
     first: Option<Box<GpuMeasurement>>,
-    pub(super) streams: Vec<OnStream>,
-    /// What the scopes inside cover.
-    pub(super) inside: ByContext,
-    /// The start of the first scope inside.
-    pub(super) inside_start: Option<HostTime>,
-    /// The device of a scope inside.
-    pub(super) inside_device: Option<u32>,
+    streams: Vec<OnStream>,
     /// Why one of its streams has no time.
     loss: Option<CudaLoss>,
-    /// Why a scope inside has no time.
-    inside_loss: Option<CudaLoss>,
-    added: u64,
+}
+
+impl LateScope {
+    /// Returns `true` if nobody knows how long several streams of a context overlapped, since the driver did not say where one is.
+    fn lacks_places(&self) -> bool {
+        let of = |context| move |other: &&OnStream| other.stream_key.context == context;
+        self.streams.iter().any(|on_stream| {
+            let context = on_stream.stream_key.context;
+            on_stream.begin.is_none() && self.streams.iter().filter(of(context)).count() > 1
+        })
+    }
 }
 
 /// The time of a scope on one stream.
@@ -57,105 +49,68 @@ pub(super) struct OnStream {
     /// When it began on the host.
     pub(super) start: Option<HostTime>,
     pub(super) device: Option<u32>,
-}
-
-/// Times that are covered, in the contexts with these numbers.
-#[derive(Clone, Debug, Default)]
-pub(super) struct ByContext(Vec<(u32, Covered)>);
-
-impl ByContext {
-    /// Returns what is covered in a context.
-    pub(super) fn of(&mut self, context: u32) -> &mut Covered {
-        let place = self.0.iter().position(|(other, _)| *other == context);
-        let place = place.unwrap_or_else(|| {
-            self.0.push((context, Covered::anywhere()));
-            self.0.len() - 1
-        });
-        &mut self.0[place].1
-    }
-
-    fn merge(&mut self, other: &Self) {
-        for (context, covered) in &other.0 {
-            self.of(*context).merge(covered, 0.0);
-        }
-    }
-
-    pub(super) fn total(&self) -> f64 {
-        self.0.iter().map(|(_, covered)| covered.total()).sum()
-    }
-}
-
-impl LateScope {
-    /// Returns what the scope covers on all of its streams, and inside.
-    pub(super) fn covers(&self) -> ByContext {
-        let mut all = self.inside.clone();
-        for on_stream in &self.streams {
-            let covered = all.of(on_stream.stream_key.context);
-            match on_stream.begin {
-                Some(begin) => covered.add_around(begin, begin + on_stream.ns),
-                None => covered.add_fixed(on_stream.ns),
-            }
-        }
-        all
-    }
-
-    /// Returns when the scope's work began on the host.
-    pub(super) fn start(&self) -> Option<HostTime> {
-        let starts = self.streams.iter().filter_map(|on_stream| on_stream.start);
-        let starts = starts.chain(self.inside_start);
-        starts.min_by_key(|start| start.wall)
-    }
-
-    pub(super) fn device(&self) -> Option<u32> {
-        let mut devices = self.streams.iter().map(|on_stream| on_stream.device);
-        devices.find(Option::is_some).unwrap_or(self.inside_device)
-    }
-
-    /// Returns why the scope has no time. That of one without a stream is what those inside know.
-    fn loss(&self) -> Option<CudaLoss> {
-        let is_empty = || self.streams.is_empty();
-        self.loss
-            .or_else(|| self.inside_loss.filter(|_| is_empty()))
-            .or_else(|| (is_empty() && self.inside.0.is_empty()).then_some(CudaLoss::Abandoned))
-    }
+    /// The name of the scope directly around it, if that is on another stream.
+    pub(super) parent_elsewhere: Option<u32>,
 }
 
 /// A scope of which all is known.
 pub(super) struct CompleteScope {
     pub(super) first: Box<GpuMeasurement>,
-    pub(super) known: LateScope,
+    pub(super) streams: Vec<OnStream>,
     pub(super) loss: Option<CudaLoss>,
 }
 
+impl CompleteScope {
+    /// Returns how long at least one of the streams lasted, of those that `which` selects. Times in several contexts add up.
+    pub(super) fn covers(&self, which: impl Fn(&OnStream) -> bool) -> f64 {
+        let mut contexts: Vec<(u32, Covered)> = Vec::new();
+        for on_stream in self.streams.iter().filter(|on_stream| which(on_stream)) {
+            let context = on_stream.stream_key.context;
+            let place = contexts.iter().position(|(other, _)| *other == context);
+            let place = place.unwrap_or_else(|| {
+                contexts.push((context, Covered::anywhere()));
+                contexts.len() - 1
+            });
+            let covered = &mut contexts[place].1;
+            match on_stream.begin {
+                Some(begin) => covered.add_interval(begin, begin + on_stream.ns),
+                None => covered.add_fixed(on_stream.ns),
+            }
+        }
+        contexts.iter().map(|(_, covered)| covered.total()).sum()
+    }
+
+    /// Returns when the scope's work began on the host.
+    pub(super) fn start(&self) -> Option<HostTime> {
+        let starts = self.streams.iter().filter_map(|on_stream| on_stream.start);
+        starts.min_by_key(|start| start.wall)
+    }
+
+    pub(super) fn device(&self) -> Option<u32> {
+        self.streams.iter().find_map(|on_stream| on_stream.device)
+    }
+}
+
 impl LateTimes {
-    /// Adds a scope that has ended. Returns its measurements with events, each of which is to be read, or given to
-    /// [`lose`](Self::lose).
+    /// Adds a scope that has ended. Returns its measurements, each of which is to be read, or given to [`lose`](Self::lose).
     #[allow(clippy::vec_box, reason = "a scope stays in its box from ring to pool")]
     pub(super) fn add(&mut self, mut first: Box<GpuMeasurement>) -> Vec<Box<GpuMeasurement>> {
-        if let Some(outer) = first.late.outer {
-            self.of(outer.get()).waiting += 1;
-        }
         let scope = self.of(first.scope.key);
-        scope.loss = first.loss;
         let mut measured = Vec::new();
         let mut next = first.late.next.take();
         while let Some(mut further) = next {
             next = further.late.next.take();
             further.sequence = first.sequence;
+            further.scope.name = first.scope.name;
             measured.push(further);
         }
-        if scope.loss.is_some() {
+        if first.loss.is_some() {
             measured.into_iter().for_each(GpuMeasurement::give_back);
-            scope.first = Some(first);
+            (scope.loss, scope.first) = (first.loss, Some(first));
             return Vec::new();
         }
-        scope.waiting += measured.len();
-        if first.pair.is_some() {
-            scope.waiting += 1;
-            measured.push(first);
-        } else {
-            scope.first = Some(first);
-        }
+        measured.push(first);
+        scope.waiting = measured.len();
         measured
     }
 
@@ -184,65 +139,27 @@ impl LateTimes {
     /// Takes a scope out if all of it is known.
     pub(super) fn take_complete(&mut self, key: u64) -> Option<CompleteScope> {
         let is_complete = |scope: &LateScope| scope.waiting == 0 && scope.first.is_some();
-        if !self.scopes.get(&key).is_some_and(is_complete) {
+        if !self.0.get(&key).is_some_and(is_complete) {
             return None;
         }
-        let mut known = self.scopes.remove(&key)?;
-        let loss = known.loss();
+        let mut known = self.0.remove(&key)?;
+        let loss = known
+            .loss
+            .or_else(|| known.lacks_places().then_some(CudaLoss::DriverRefused));
         Some(CompleteScope {
             first: known.first.take()?,
-            known,
+            streams: known.streams,
             loss,
         })
     }
 
-    /// Adds what a complete scope covers to the one around it.
-    pub(super) fn credit(
-        &mut self,
-        outer: NonZero<u64>,
-        complete: &LateScope,
-        covers: &ByContext,
-        loss: Option<CudaLoss>,
-    ) {
-        let outer = self.of(outer.get());
-        outer.waiting = outer.waiting.saturating_sub(1);
-        outer.inside.merge(covers);
-        outer.inside_loss = outer.inside_loss.or(loss);
-        let starts = [outer.inside_start, complete.start()].into_iter().flatten();
-        outer.inside_start = starts.min_by_key(|start| start.wall);
-        outer.inside_device = outer.inside_device.or(complete.device());
-    }
-
-    /// Takes all scopes that have ended out.
-    pub(super) fn take_ended(&mut self) -> impl Iterator<Item = Box<GpuMeasurement>> {
-        self.scopes.drain().filter_map(|(_, scope)| scope.first)
+    /// Takes all scopes out.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = Box<GpuMeasurement>> {
+        self.0.drain().filter_map(|(_, scope)| scope.first)
     }
 
     fn of(&mut self, key: u64) -> &mut LateScope {
-        self.additions += 1;
-        if self.scopes.len() >= MAX_KEPT && !self.scopes.contains_key(&key) {
-            self.remove_old();
-        }
-        let scope = self.scopes.entry(key).or_default();
-        scope.added = self.additions;
-        scope
-    }
-
-    /// Removes the older half of the scopes that have not ended: the ends of those were probably lost. If one ends nevertheless,
-    /// its time is without what was read before.
-    fn remove_old(&mut self) {
-        let open = |scope: &LateScope| scope.first.is_none() && scope.waiting == 0;
-        let mut additions: Vec<u64> = (self.scopes.values())
-            .filter(|scope| open(scope))
-            .map(|scope| scope.added)
-            .collect();
-        if additions.is_empty() {
-            return;
-        }
-        let middle = additions.len() / 2;
-        let median = *additions.select_nth_unstable(middle).1;
-        self.scopes
-            .retain(|_, scope| !open(scope) || scope.added > median);
+        self.0.entry(key).or_default()
     }
 }
 
@@ -251,19 +168,6 @@ impl LateTimes {
 mod tests {
     use super::*;
     use crate::cuda::context::measurement::ScopeRef;
-
-    /// A scope without events that has ended.
-    fn ended(key: u64, outer: u64, loss: Option<CudaLoss>) -> Box<GpuMeasurement> {
-        let mut measurement = GpuMeasurement::new(None);
-        measurement.scope = ScopeRef {
-            key,
-            ..ScopeRef::NONE
-        };
-        measurement.loss = loss;
-        measurement.late.role = LateRole::First;
-        measurement.late.outer = NonZero::new(outer);
-        measurement
-    }
 
     fn on_stream(context: u32, begin: Option<f64>, ns: f64) -> OnStream {
         OnStream {
@@ -275,52 +179,74 @@ mod tests {
             begin,
             start: None,
             device: Some(context),
+            parent_elsewhere: None,
         }
+    }
+
+    fn measurement(role: LateRole) -> Box<GpuMeasurement> {
+        let mut measurement = GpuMeasurement::new(None);
+        measurement.scope = ScopeRef {
+            key: 7,
+            ..ScopeRef::NONE
+        };
+        measurement.late.role = role;
+        measurement
+    }
+
+    /// A scope with streams that were read.
+    fn read(streams: &[OnStream]) -> CompleteScope {
+        let mut late = LateTimes::default();
+        let mut first = measurement(LateRole::First);
+        for _ in 1..streams.len() {
+            first.add_further(measurement(LateRole::Further));
+        }
+        let measured = late.add(first);
+        assert_eq!(measured.len(), streams.len());
+        for (measured, on_stream) in measured.into_iter().zip(streams) {
+            assert!(late.take_complete(7).is_none());
+            late.read(measured, *on_stream);
+        }
+        let complete = late.take_complete(7).expect("all of it is read");
+        assert!(late.0.is_empty());
+        complete
     }
 
     #[test]
     fn streams_of_a_context_overlap_and_those_of_others_add_up() {
-        let mut scope = LateScope::default();
-        scope.streams.push(on_stream(1, Some(0.0), 10.0));
-        scope.streams.push(on_stream(1, Some(5.0), 10.0));
-        scope.streams.push(on_stream(2, Some(5.0), 10.0));
-        scope.inside.of(1).add_around(14.0, 20.0);
-        assert_eq!(scope.covers().total(), 30.0);
-        scope.streams.push(on_stream(1, None, 3.0));
-        assert_eq!(scope.covers().total(), 33.0, "nobody knows where");
-        assert_eq!(scope.device(), Some(1));
+        let scope = read(&[
+            on_stream(1, Some(0.0), 10.0),
+            on_stream(1, Some(5.0), 10.0),
+            on_stream(2, Some(5.0), 10.0),
+        ]);
+        assert_eq!(scope.covers(|_| true), 25.0);
+        assert_eq!(scope.covers(|on_stream| on_stream.device == Some(1)), 15.0);
+        assert_eq!((scope.device(), scope.loss), (Some(1), None));
     }
 
     #[test]
-    fn a_scope_is_complete_when_all_inside_is_known() {
-        let mut late = LateTimes::default();
-        for inside in [2, 3] {
-            assert!(
-                late.add(ended(inside, 1, Some(CudaLoss::Captured)))
-                    .is_empty()
-            );
-        }
-        assert!(late.add(ended(1, 0, None)).is_empty());
-        for inside in [2, 3] {
-            assert!(late.take_complete(1).is_none());
-            let complete = late.take_complete(inside).expect("it has ended");
-            assert_eq!(complete.loss, Some(CudaLoss::Captured));
-            let outer = complete.first.late.outer.expect("the outer one");
-            late.credit(outer, &complete.known, &ByContext::default(), complete.loss);
-        }
-        let outer = late.take_complete(1).expect("both are known");
-        assert_eq!(outer.loss, Some(CudaLoss::Captured));
-        assert!(late.scopes.is_empty());
+    fn several_streams_of_a_context_without_a_place_have_no_time() {
+        let unplaced = on_stream(1, None, 10.0);
+        let alone = read(&[unplaced, on_stream(2, Some(0.0), 5.0)]);
+        assert_eq!((alone.covers(|_| true), alone.loss), (15.0, None));
+        let both = read(&[unplaced, on_stream(1, Some(0.0), 5.0)]);
+        assert_eq!(both.loss, Some(CudaLoss::DriverRefused));
     }
 
     #[test]
-    fn scopes_whose_ends_were_lost_are_forgotten_at_some_time() {
+    fn a_scope_is_lost_with_one_of_its_streams() {
         let mut late = LateTimes::default();
-        let known = LateScope::default();
-        for outer in 1..=3 * MAX_KEPT as u64 {
-            let outer = NonZero::new(outer).expect("it is counted from one");
-            late.credit(outer, &known, &ByContext::default(), None);
-            assert!(late.scopes.len() <= MAX_KEPT);
-        }
+        let mut first = measurement(LateRole::First);
+        first.add_further(measurement(LateRole::Further));
+        let mut measured = late.add(first).into_iter();
+        late.read(measured.next().expect("two"), on_stream(1, Some(0.0), 10.0));
+        late.lose(measured.next().expect("two"), CudaLoss::ContextGone);
+        let complete = late.take_complete(7).expect("all of it is known");
+        assert_eq!(complete.loss, Some(CudaLoss::ContextGone));
+        let mut first = measurement(LateRole::First);
+        first.loss = Some(CudaLoss::Captured);
+        first.add_further(measurement(LateRole::Further));
+        assert!(late.add(first).is_empty());
+        let complete = late.take_complete(7).expect("nothing is to be read");
+        assert_eq!(complete.loss, Some(CudaLoss::Captured));
     }
 }

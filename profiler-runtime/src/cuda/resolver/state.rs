@@ -240,7 +240,7 @@ impl<D> Drop for ResolverState<D> {
         for context in self.contexts.values_mut() {
             context.lose_unread(loss);
         }
-        for measurement in self.completion.late.take_ended() {
+        for measurement in self.completion.late.take_all() {
             completion::lose_unread(measurement, loss);
         }
         gauges::set_pending(0);

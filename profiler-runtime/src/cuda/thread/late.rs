@@ -3,13 +3,9 @@
 //! A scope that is bound to a stream records an event on it at that moment, and another one when it ends. The first
 //! measurement is that of the scope, as if it had named the stream; those on further streams hang on it as a list.
 //!
-//! The time of such a scope is part of the time of the scopes around it, whichever streams these have. A thread does not know
-//! its open scopes that have no stream. So the scope around is found when one inside ends, or when the poll ends in which a
-//! future was bound: it is the innermost one then. If it has no measurement, it gets one without events, whose
-//! time is that of the scopes inside.
+//! A thread does not know its open scopes that have no stream, only the innermost one. Its name is stored when it ends.
 
-use std::mem;
-use std::num::NonZero;
+use std::{iter, mem};
 
 use profiler_host::diagnostics::{self, catch_own_panic};
 use profiler_host::sync::ReentrancyGuard;
@@ -20,15 +16,15 @@ use super::scope::{CostSampling, Mode, OpenGpuScope, StreamOwnership, TaskGpuSco
 use super::stack::GpuFrame;
 use super::state::{self, GpuThread};
 use super::target::{NamedBy, Target};
-use crate::cuda::context::measurement::{Enclosing, GpuMeasurement, LateRole, ScopeRef};
+use crate::cuda::context::measurement::{Enclosing, GpuMeasurement, LateRole, NO_NAME, ScopeRef};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::library::{self, DiscoveryReason};
-use crate::cuda::stream::{IntoStream, Stream};
+use crate::cuda::stream::{IntoStream, Stream, StreamHandles};
 use crate::local::{self, Innermost};
 use crate::switch;
 
 /// The most streams of a scope.
-const MAX_STREAMS: usize = 16;
+pub(super) const MAX_STREAMS: usize = 16;
 
 /// Binds the innermost open scope of this thread, or the future that it polls, to a further stream from now on.
 ///
@@ -38,13 +34,14 @@ const MAX_STREAMS: usize = 16;
 /// nothing waits. A future stays bound to its streams on every thread that polls it.
 ///
 /// A scope's GPU time is then the time during which at least one of its streams was between the two events, so that each
-/// instant of a context counts once. The time of a scope that was bound is also in that of the scopes around it, whichever
-/// streams these have, and is not their self time.
+/// instant of a context counts once. Scopes around are not bound: only in those that are on the same stream, since they named
+/// it or were bound to it before, is the time contained.
 ///
 /// Has no effect if the scope is bound to the stream already, if no scope is open on this thread, directly inside of an entered
-/// handle, while measuring is off, and in scopes with `cuda_graph` or `sync`. A scope has 16 streams at most. If one of them
+/// handle, while measuring is off, and in scopes that have a stream and `cuda_graph` or `sync`; without a stream, these options
+/// have no effect. A scope has 16 streams at most. If one of them
 /// cannot be measured, since it is one more, is being captured, or the driver refuses, the scope has no GPU time, and the
-/// reason is counted.
+/// reason is counted. That of a future on the per-thread default stream is lost if it ends on another thread.
 ///
 /// # Examples
 ///
@@ -144,7 +141,7 @@ impl GpuThread {
             Some(frame) => match frame.opened() {
                 Some(opened) if opened.mode != Mode::Later => {
                     diagnostics::warn_once(
-                        "`cuda::bind_stream` has no effect in scopes with `cuda_graph` or `sync`",
+                        "`cuda::bind_stream` has no effect in scopes with a stream and `cuda_graph` or `sync`",
                     );
                     Found::NotBindable
                 }
@@ -166,7 +163,13 @@ impl GpuThread {
         serial: u64,
         target: Target,
     ) -> Result<Option<Box<GpuMeasurement>>, CudaLoss> {
+        // Before the driver is called.
         if self.backoff.is_active() {
+            let opened = self.stack.frame_of(serial).and_then(GpuFrame::opened_mut);
+            if opened.is_some_and(|opened| opened.has_handles(target.handles)) {
+                return Ok(None);
+            }
+            self.backoff.skips_scope();
             return Err(CudaLoss::HostFunction);
         }
         let target = match in_context(driver, target) {
@@ -192,44 +195,36 @@ impl GpuThread {
         self.stack.reserve();
         let cache = self.context_cache(driver, raw);
         let cache = cache.ok_or(CudaLoss::TooManyContexts)?;
-        let mut measured = record_begin(cache, driver, target, Mode::Later, CostSampling::Off)?;
+        let begun = record_begin(cache, driver, target, Mode::Later, CostSampling::Off);
+        if let Err(CudaLoss::HostFunction) = begun {
+            self.backoff.extend();
+        }
+        let mut measured = begun?;
         let scope = ScopeRef {
             key: self.next_key(number),
             stream_key,
-            name: local::name_of_open(serial).unwrap_or(NO_NAME),
+            name: NO_NAME,
             has_begun: true,
         };
         measured.begin(scope, false);
-        measured.set_enclosing(&Enclosing::NONE);
+        self.stack.enclose_late(&mut measured, serial);
         Ok(Some(measured))
     }
 
     /// Notes that a scope has no GPU time, since one of its streams cannot be measured.
     fn lose(&mut self, serial: u64, loss: CudaLoss) {
-        if loss == CudaLoss::HostFunction && !self.backoff.is_active() {
-            self.backoff.extend();
-        }
         if let Some(opened) = self.stack.frame_of(serial).and_then(GpuFrame::opened_mut) {
             opened.become_late();
             opened.measurement.set_loss(Some(loss));
             return;
         }
-        let mut measurement = self.without_events(serial);
-        measurement.set_loss(Some(loss));
-        self.open_late(serial, measurement, None);
-    }
-
-    /// Returns the measurement of a scope that has no event of its own.
-    fn without_events(&mut self, serial: u64) -> Box<GpuMeasurement> {
         // Do not attribute the memory to the program's scopes.
         let _reentrancy = ReentrancyGuard::try_enter();
-        let mut measurement = GpuMeasurement::without(CudaLoss::Abandoned);
-        let name = local::name_of_open(serial).unwrap_or(NO_NAME);
-        measurement.begin(self.unplaced_scope(name), false);
+        let mut measurement = GpuMeasurement::without(loss);
+        measurement.begin(self.unplaced_scope(NO_NAME), false);
         measurement.set_enclosing(&Enclosing::NONE);
-        measurement.set_loss(None);
         self.stack.reserve();
-        measurement
+        self.open_late(serial, measurement, None);
     }
 
     /// Gives a measurement to an open scope or poll that has none.
@@ -239,6 +234,7 @@ impl GpuThread {
             opened.ownership = StreamOwnership::owned(stream);
         }
         opened.become_late();
+        opened.measurement.late.has_late_begin = true;
         if let Some(GpuFrame::Poll { .. }) = self.stack.frame_of(serial) {
             let mut task = self.take_task_box();
             task.set(opened);
@@ -250,46 +246,17 @@ impl GpuThread {
         }
     }
 
-    /// Links a scope to the one around it, which is `around` now that it has ended.
-    pub(super) fn link(&mut self, late: &mut OpenGpuScope, around: Innermost) {
-        if late.measurement.late.outer.is_some()
-            || around == Innermost::NONE
-            || is_entered_handle(around)
-        {
-            return;
+    /// Notes that a scope ends. If that is inside of a younger poll, it will seem to be the innermost one when the poll has ended,
+    /// so nothing is bound to it, or to what is around it, from now on.
+    pub(super) fn note_end(&mut self, serial: u64) {
+        if serial < local::innermost_poll() {
+            self.note_without_context();
         }
-        let serial = around.serial();
-        match self.find(serial) {
-            Found::Measured => {}
-            Found::Unmeasured => {
-                let mut outer = self.without_events(serial);
-                outer.scope.stream_key = late.measurement.scope.stream_key;
-                self.open_late(serial, outer, None);
-            }
-            Found::NotBindable => {
-                // One that is lost, or read in another way, may be a parent on its own stream.
-                return self.stack.enclose(&mut late.measurement, true);
-            }
-        }
-        if let Some(outer) = self.stack.frame_of(serial).and_then(GpuFrame::opened_mut) {
-            outer.become_late();
-            late.measurement.late.outer = NonZero::new(outer.key());
-        }
-    }
-
-    /// Ends a poll, and returns the scope of the future. `around` is what is innermost now.
-    pub(super) fn end_poll(&mut self, serial: u64, around: Innermost) -> Option<TaskGpuScope> {
-        let mut task = self.stack.pop_poll(serial)?;
-        if let Some(opened) = task.opened_mut()
-            && opened.is_late
-        {
-            self.link(opened, around);
-        }
-        Some(task)
     }
 
     /// Gives the open scope with this serial its name, if it has a measurement. Returns `true` if it has.
     fn name_late(&mut self, serial: u64, name: u32) -> bool {
+        self.note_end(serial);
         let opened = self.stack.scope_of(serial);
         opened
             .map(|opened| opened.measurement.scope.name = name)
@@ -297,17 +264,23 @@ impl GpuThread {
     }
 }
 
-/// The number of no name: that of a scope whose name is found when it ends.
-const NO_NAME: u32 = u32::MAX;
-
 impl OpenGpuScope {
-    /// Notes that streams were bound late. The resolver adds its time to the scope around it, on all streams.
+    /// Returns `true` if the scope is measured on the stream with these handles.
+    fn has_handles(&self, handles: StreamHandles) -> bool {
+        let first = &*self.measurement;
+        let mut streams = iter::once(first).chain(first.further());
+        streams.any(|on_stream| {
+            let context = on_stream.pair.map(|pair| pair.context.raw);
+            on_stream.scope.stream_key.stream == handles.stream && context == Some(handles.context)
+        })
+    }
+
+    /// Notes that streams were bound late. Scopes inside may overlap: on different streams.
     fn become_late(&mut self) {
         if !self.is_late {
             self.is_late = true;
             self.has_futures = true;
             self.measurement.late.role = LateRole::First;
-            self.measurement.set_enclosing(&Enclosing::NONE);
         }
     }
 }
@@ -325,11 +298,10 @@ pub(crate) fn push_poll(serial: u64, cuda: &mut Result<TaskGpuScope, Begun>) {
 
 /// Ends a poll, in which streams may have been bound. Returns the scope of the future, if it has one.
 pub(crate) fn pop_poll(serial: u64) -> Option<TaskGpuScope> {
-    let around = local::innermost();
-    state::with(|thread| thread.end_poll(serial, around)).flatten()
+    state::with(|thread| thread.stack.pop_poll(serial)).flatten()
 }
 
-/// Gives a scope that began without a stream its name, if streams were bound to it or inside. Returns `true` if it has a
+/// Gives a scope that began without a stream its name, if streams were bound to it. Returns `true` if it has a
 /// measurement, which [`end`](super::ending::end) ends.
 #[cold]
 pub(crate) fn is_bound(serial: u64, name: u32) -> bool {

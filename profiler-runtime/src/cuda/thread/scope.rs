@@ -90,7 +90,7 @@ pub(crate) struct OpenGpuScope {
     pub(super) named_by: NamedBy,
     /// `true` if a future was polled inside, so that scopes inside may overlap.
     pub(super) has_futures: bool,
-    /// `true` if streams were bound late, to the scope or inside.
+    /// `true` if streams were bound late.
     pub(super) is_late: bool,
     pub(super) ownership: StreamOwnership,
     /// How long opening it took, in ticks, if the profiler's cost is sampled.

@@ -1,13 +1,15 @@
 //! The open GPU scopes of one thread.
 
+use std::iter;
 use std::num::NonZero;
 
 use profiler_host::sync::ReentrancyGuard;
 use profiler_report::internal::{RawStream, StreamKey};
 
 use super::scope::{OpenGpuScope, StreamOwnership, TaskGpuScope, abandon, abandon_without_owner};
-use crate::cuda::context::measurement::{Enclosing, GpuMeasurement, StartEvent};
+use crate::cuda::context::measurement::{Enclosing, GpuMeasurement, NO_NAME, StartEvent};
 use crate::cuda::stream::Stream;
+use crate::local;
 
 /// The most displaced scopes. The oldest one more is abandoned.
 const MAX_DISPLACED: usize = 64;
@@ -74,12 +76,15 @@ impl GpuFrame {
     /// Returns the start of the scope if the scopes inside may overlap: because one of them is a future, or because the
     /// scope itself is one.
     #[inline]
-    fn start_if_overlapped(&self, is_future: bool) -> Option<StartEvent> {
-        match self {
-            Self::Scope { opened, .. } if opened.has_futures || is_future => opened.start(),
-            Self::Scope { .. } => None,
-            Self::Poll { .. } => self.opened()?.start(),
-        }
+    fn start_if_overlapped(&self, is_future: bool, stream_key: StreamKey) -> Option<StartEvent> {
+        let opened = match self {
+            Self::Scope { opened, .. } if opened.has_futures || is_future => opened,
+            Self::Scope { .. } => return None,
+            Self::Poll { .. } => self.opened()?,
+        };
+        // Of a scope with streams of several contexts, it is that of the first one.
+        let is_known = opened.measurement.scope.stream_key.context == stream_key.context;
+        opened.start().filter(|_| is_known)
     }
 
     #[inline]
@@ -113,27 +118,24 @@ impl ScopeStack {
     /// Stores the scopes around a new scope in its measurement.
     #[inline(never)]
     pub(super) fn enclose(&self, measurement: &mut GpuMeasurement, is_future: bool) {
-        let enclosing = self.enclosing(measurement.scope.stream_key, is_future);
+        let enclosing = enclosing(&self.frames, measurement.scope.stream_key, is_future);
         measurement.set_enclosing(&enclosing);
     }
 
-    /// Returns the scopes around a new scope on a stream.
-    fn enclosing(&self, stream_key: StreamKey, is_future: bool) -> Enclosing {
-        let mut frames = self.frames.iter().rev();
-        let Some(innermost) = frames.clone().find_map(GpuFrame::opened) else {
-            return Enclosing::NONE;
-        };
-        let parent = frames.find_map(|frame| {
-            let opened = frame.opened()?;
-            opened.is_on(stream_key).then_some((frame, opened))
-        });
-        let scope = &innermost.measurement.scope;
-        let is_elsewhere = scope.stream_key != stream_key && !innermost.is_bound_to(stream_key);
-        Enclosing {
-            parent: parent.and_then(|(_, opened)| NonZero::new(opened.key())),
-            parent_start: parent.and_then(|(frame, _)| frame.start_if_overlapped(is_future)),
-            parent_on_other_stream: is_elsewhere.then_some(scope.name),
+    /// Stores the scopes around an open scope, or around a future that is polled, in its measurement on a further stream.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn enclose_late(&mut self, measurement: &mut GpuMeasurement, serial: u64) {
+        let is_it = |frame: &GpuFrame| frame.serial() == serial;
+        let place = self.frames.iter().rposition(is_it);
+        let place = place.unwrap_or(self.frames.len());
+        let around = &mut self.frames[..place];
+        let is_future = local::innermost_poll() == serial;
+        if is_future {
+            note_future(around, |other| other.is_on(measurement.scope.stream_key));
         }
+        let enclosing = enclosing(around, measurement.scope.stream_key, is_future);
+        measurement.set_enclosing(&enclosing);
     }
 
     /// Makes room for one more frame.
@@ -244,13 +246,11 @@ impl ScopeStack {
 
     /// Makes a future the innermost entry during a poll, with its scope if it has one.
     pub(super) fn push_poll(&mut self, serial: u64, task: Option<TaskGpuScope>) {
-        if let Some(scope) = task.as_ref().and_then(TaskGpuScope::scope) {
-            // The future may be pending while its enclosing scope opens others, which then overlap it.
-            let is_parent = |other: &OpenGpuScope| other.is_on(scope.stream_key);
-            let mut frames = self.frames.iter_mut().rev();
-            let parent = frames.find(|frame| frame.opened().is_some_and(is_parent));
-            if let Some(GpuFrame::Scope { opened, .. }) = parent {
-                opened.has_futures = true;
+        if let Some(opened) = task.as_ref().and_then(TaskGpuScope::opened) {
+            let first = &*opened.measurement;
+            for on_stream in iter::once(first).chain(first.further()) {
+                let stream_key = on_stream.scope.stream_key;
+                note_future(&mut self.frames, |other| other.is_on(stream_key));
             }
         }
         self.reserve();
@@ -276,9 +276,9 @@ impl ScopeStack {
         }
     }
 
-    /// Returns the frame of an open scope or poll of this thread.
+    /// Returns the frame of an open scope or poll of this thread, also if it is displaced.
     pub(super) fn frame_of(&mut self, serial: u64) -> Option<&mut GpuFrame> {
-        let mut frames = self.frames.iter_mut().rev();
+        let mut frames = self.frames.iter_mut().rev().chain(&mut self.displaced);
         frames.find(|frame| frame.serial() == serial)
     }
 
@@ -320,6 +320,59 @@ impl ScopeStack {
     }
 }
 
+/// Returns the scopes around a new scope on a stream, of those in `around`.
+// Inlined where each scope is enclosed.
+#[inline(always)]
+fn enclosing(around: &[GpuFrame], stream_key: StreamKey, is_future: bool) -> Enclosing {
+    let mut frames = around.iter().rev();
+    let Some(innermost) = frames.clone().find_map(GpuFrame::opened) else {
+        return Enclosing::NONE;
+    };
+    let parent = frames.find_map(|frame| {
+        let opened = frame.opened()?;
+        opened.is_on(stream_key).then_some((frame, opened))
+    });
+    let scope = &innermost.measurement.scope;
+    let is_elsewhere = scope.stream_key != stream_key && !innermost.is_bound_to(stream_key);
+    Enclosing {
+        parent: parent.and_then(|(_, opened)| NonZero::new(opened.key())),
+        parent_start: parent
+            .and_then(|(frame, _)| frame.start_if_overlapped(is_future, stream_key)),
+        parent_on_other_stream: if is_elsewhere {
+            name_of(scope.name, around)
+        } else {
+            None
+        },
+    }
+}
+
+/// Returns the name of the innermost open scope. One whose streams were bound late has it from its end on; until then it is looked
+/// for where a scope inside is on another stream, unless it is recursive.
+#[inline(always)]
+fn name_of(name: u32, around: &[GpuFrame]) -> Option<u32> {
+    if name == NO_NAME {
+        return find_name(around);
+    }
+    Some(name)
+}
+
+#[cold]
+#[inline(never)]
+fn find_name(around: &[GpuFrame]) -> Option<u32> {
+    let innermost = around.iter().rfind(|frame| frame.opened().is_some())?;
+    local::name_of_open(innermost.serial())
+}
+
+/// Tells the innermost scope that `is_parent` selects that a future was polled inside.
+fn note_future(around: &mut [GpuFrame], is_parent: impl Fn(&OpenGpuScope) -> bool) {
+    // The future may be pending while its enclosing scope opens others, which then overlap it.
+    let mut frames = around.iter_mut().rev();
+    let parent = frames.find(|frame| frame.opened().is_some_and(&is_parent));
+    if let Some(GpuFrame::Scope { opened, .. }) = parent {
+        opened.has_futures = true;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -339,7 +392,7 @@ mod tests {
 
     /// Opens a scope whose key is its serial number.
     fn open(stack: &mut ScopeStack, serial: u64, stream: u32) -> Enclosing {
-        let enclosing = stack.enclosing(on_stream(stream), false);
+        let enclosing = enclosing(&stack.frames, on_stream(stream), false);
         stack.reserve();
         stack.push(serial, opened(serial, stream));
         enclosing

@@ -117,6 +117,7 @@ impl Builder<'_> {
             measured_ns: (measured != end - start).then_some(measured),
             kind: SliceKind::GpuScope,
             parent: (scope != NONE).then_some(scope),
+            details: gpu.is_late.then(|| self.late_details()),
             ..Slice::default()
         }
     }

@@ -283,6 +283,7 @@ impl Program {
                 own,
                 on_stream: known.elapsed as f64,
                 is_further: false,
+                is_late: false,
                 cpu_end: scope.end(),
             });
         }
