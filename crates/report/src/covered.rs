@@ -8,9 +8,6 @@ use super::walk::NONE;
 /// The most GPU times around a launch that are looked at.
 const MAX_DEPTH: usize = 512;
 
-/// A difference between the times of kernels and those of scopes that is attributed to the resolution of events, in nanoseconds.
-const TOLERANCE: i64 = 1_000;
-
 /// For each slice that is work inside the GPU time of a scope, on the stream of that, returns the innermost call with such
 /// a time; [`NONE`] for all others. Tables and trees count the time for the scope, and leave such work out: each nanosecond
 /// is counted once. `callers` are the calls that slices belong to.
@@ -19,20 +16,14 @@ pub(super) fn covered(timeline: &Timeline, callers: &[u32]) -> Vec<u32> {
     let mut covered = vec![NONE; slices.len()];
     let streams = streams(timeline);
     let stream_of = |track: u32| streams.get(track as usize).copied();
-    // The streams of the GPU times of each call, and from when on each is one: a scope may be bound to it late.
-    let mut measured: HashMap<u32, Vec<(u32, i64)>> = HashMap::new();
+    // The streams of the GPU times of each call.
+    let mut measured: HashMap<u32, Vec<u32>> = HashMap::new();
     for (slice, caller) in slices.iter().zip(callers) {
         if slice.kind == SliceKind::GpuScope
             && *caller != NONE
             && let Some(stream) = stream_of(slice.track)
         {
-            let from = slice.uncertainty_ns.map_or(i64::MIN, |uncertainty| {
-                // It may have been moved by its uncertainty without a note.
-                let moved = slice.moved_ns.unwrap_or(uncertainty);
-                let start = slice.start_ns.saturating_sub(moved);
-                start.saturating_sub(uncertainty).saturating_sub(TOLERANCE)
-            });
-            measured.entry(*caller).or_default().push((stream, from));
+            measured.entry(*caller).or_default().push(stream);
         }
     }
     if measured.is_empty() {
@@ -58,10 +49,8 @@ pub(super) fn covered(timeline: &Timeline, callers: &[u32]) -> Vec<u32> {
         });
         let stream = stream_of(slice.track);
         let around = calls.by_ref().take(MAX_DEPTH).find(|call| {
-            let is_inside =
-                |(other, from): &(u32, i64)| Some(*other) == stream && slice.start_ns >= *from;
             let streams = measured.get(call);
-            streams.is_some_and(|streams| streams.iter().any(is_inside))
+            streams.is_some_and(|streams| streams.iter().any(|other| Some(*other) == stream))
         });
         covered[index] = around.unwrap_or(NONE);
     }
@@ -131,16 +120,6 @@ mod tests {
             covered_of(&timeline(SliceKind::GpuScope)),
             [NONE, NONE, NONE, 0, 0, NONE, NONE]
         );
-    }
-
-    #[test]
-    fn work_that_begins_before_a_gpu_time_is_not_in_it() {
-        let mut line = timeline(SliceKind::GpuScope);
-        (line.slices[2].start_ns, line.slices[2].uncertainty_ns) = (10_000, Some(500));
-        (line.slices[3].start_ns, line.slices[4].start_ns) = (7_999, 8_000);
-        assert_eq!(covered_of(&line)[3..5], [NONE, 0]);
-        line.slices[2].moved_ns = Some(501);
-        assert_eq!(covered_of(&line)[3..5], [0, 0]);
     }
 
     #[test]

@@ -245,10 +245,6 @@ pub struct SliceDetails {
     /// for its tables has it.
     #[doc(hidden)]
     pub polled_ns: Option<i64>,
-    /// `true` for a GPU time whose stream was bound to its call late, so that nobody knows how long the CPU took to launch. Only a
-    /// window's time line has it.
-    #[doc(hidden)]
-    pub is_late: bool,
     #[doc(hidden)]
     pub non_exhaustive: (),
 }

@@ -62,7 +62,6 @@ mod cupti;
 mod ffi;
 mod health;
 mod idle;
-mod keep_alive;
 mod loss;
 mod memory;
 pub(crate) mod nvml;
@@ -112,10 +111,10 @@ pub use thread::current_stream::{
     OnStream, StreamFuture, clear_current_stream, current_stream, set_current_stream, with_stream,
 };
 pub(crate) use thread::ending::{end, end_task, end_unlogged, end_without_context};
-pub use thread::late::bind_stream;
-pub(crate) use thread::late::{is_bound, pop_poll, push_poll};
 pub(crate) use thread::scope::{GpuOptions, Mode, TaskGpuScope, abandon};
-pub(crate) use thread::state::{key_of, name_stream, name_stream_of_task, return_magazines};
+pub(crate) use thread::state::{
+    key_of, name_stream, name_stream_of_task, pop_poll, push_poll, return_magazines,
+};
 pub(crate) use thread::unmeasured::{context_became_current, count_without_stream, has_no_stream};
 
 /// Keeps the profiler out of the driver and of CUPTI from now on, because the process exits.

@@ -213,23 +213,6 @@ pub(crate) fn innermost() -> Innermost {
         .unwrap_or(Innermost::NONE)
 }
 
-/// Returns the serial of the innermost running poll of this thread; 0 if none is running.
-pub(crate) fn innermost_poll() -> u64 {
-    with_state(|state| state.innermost_poll.get()).unwrap_or(0)
-}
-
-/// Returns `true` if this thread is directly inside of an entered handle.
-pub(crate) fn is_inside_handle() -> bool {
-    links::entered().is_some()
-}
-
-/// Returns the name of an open scope or poll of this thread, unless it is recursive.
-#[cold]
-pub(crate) fn name_of_open(serial: u64) -> Option<u32> {
-    let cell = all_cells().find(|cell| cell.outermost() == serial)?;
-    Some(cell.name())
-}
-
 /// Presumes that all scopes younger than `serial` were leaked, so that later calls of their names do not count as
 /// recursive. If such a scope closes after all, its cell undoes this.
 #[cold]

@@ -185,6 +185,6 @@ fn flag_of(begun: Begun) -> Flags {
         Begun::Opened => Flags::CUDA,
         Begun::NoContext => Flags::NO_CONTEXT,
         Begun::NoStream => Flags::NO_STREAM,
-        Begun::NoDriver | Begun::Polled => Flags::NONE,
+        Begun::NoDriver => Flags::NONE,
     }
 }

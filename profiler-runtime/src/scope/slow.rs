@@ -366,11 +366,10 @@ impl OpenScope {
         let (cell, span) = (self.writable_cell(), closed.span);
         // First, so that memory allocated below does not count as the scope's.
         let recorded = self.has(Flags::RECORDED).then(|| self.ended(closed));
-        let is_bound = self.has(Flags::NO_STREAM) && cuda::is_bound(self.serial(), self.id());
-        if self.has(Flags::NO_STREAM) && !is_bound {
+        if self.has(Flags::NO_STREAM) {
             cuda::count_without_stream(cell, span.elapsed);
         }
-        if self.has(Flags::CUDA) || is_bound {
+        if self.has(Flags::CUDA) {
             cuda::end(self.serial(), span, cell, log);
         } else if self.has(Flags::NO_CONTEXT) && cuda::context_became_current() {
             cuda::end_without_context(self.id(), span, cell, log);
@@ -415,7 +414,7 @@ impl OpenScope {
             } else {
                 RecordEnding::Returned
             },
-            cuda: if self.has(Flags::CUDA.and(Flags::NO_STREAM)) {
+            cuda: if self.has(Flags::CUDA) {
                 cuda::key_of(serial)
             } else {
                 0

@@ -32,7 +32,7 @@ fn collected<T>(items: impl ExactSizeIterator<Item = T>) -> Option<Vec<T>> {
 /// Sorts the records and links them with each other. Returns `None` if memory is short.
 pub(super) fn link(scopes: &mut [ScopeRecord], gpu: &mut [GpuRecord]) -> Option<Vec<LinkedScope>> {
     scopes.sort_unstable_by_key(place);
-    gpu.sort_unstable_by_key(|gpu| (gpu.key, gpu.is_further));
+    gpu.sort_unstable_by_key(|gpu| gpu.key);
     let mut nodes = collected(scopes.iter().map(|scope| node(scope, gpu)))?;
     let first_future = scopes.partition_point(|scope| !is_future(scope));
     let mut futures: HashMap<u64, u32> = HashMap::new();
@@ -67,16 +67,14 @@ fn index_of(index: usize) -> u32 {
 }
 
 fn node(scope: &ScopeRecord, gpu: &[GpuRecord]) -> LinkedScope {
-    // The first one of those with the key.
-    let place = gpu.partition_point(|gpu| gpu.key < scope.cuda);
-    let is_found = scope.cuda != 0 && gpu.get(place).is_some_and(|gpu| gpu.key == scope.cuda);
+    let found = (scope.cuda != 0).then(|| gpu.binary_search_by_key(&scope.cuda, |gpu| gpu.key));
     let own = match scope.kind {
         RecordKind::Future { polled } => polled,
         _ => scope.elapsed,
     };
     LinkedScope {
         parent: NONE,
-        gpu: if is_found { index_of(place) } else { NONE },
+        gpu: found.and_then(Result::ok).map_or(NONE, index_of),
         own,
     }
 }

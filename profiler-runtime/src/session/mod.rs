@@ -66,7 +66,7 @@ pub use profile_builder::{DEFAULT_CAPACITY, ProfileBuilder};
 pub use profiler_report::MemoryUse;
 #[cfg(test)]
 pub(crate) use record::ScopeDetails;
-pub(crate) use record::{NONE, RecordKind, ScopeRecord, ThreadInfo, records};
+pub(crate) use record::{NONE, RecordKind, ScopeRecord, ThreadInfo};
 pub(crate) use recording::{is_recording, wants_details, wants_shapes};
 pub use shape::{Dimension, ToShape};
 pub(crate) use trace::CUT_SHORT;

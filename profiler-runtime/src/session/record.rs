@@ -6,7 +6,6 @@ use std::sync::Arc;
 use profiler_report::MemoryUse;
 
 use super::ended::RecordEnding;
-use crate::cuda::GpuRecord;
 
 /// The index that means "none".
 pub(crate) const NONE: u32 = u32::MAX;
@@ -58,20 +57,10 @@ impl ScopeRecord {
 pub(crate) struct LinkedScope {
     /// The index of the enclosing scope in this window. For a scope inside a poll it is the future.
     pub(crate) parent: u32,
-    /// The index of its GPU time. Those on further streams follow it: see [`records`].
+    /// The index of its GPU time.
     pub(crate) gpu: u32,
     /// Its time without its children, in ticks.
     pub(crate) own: i64,
-}
-
-/// Returns the indices of the GPU times of a scope: the first one has its time, and it has others if it has several streams.
-pub(crate) fn records(gpu: &[GpuRecord], node: &LinkedScope) -> impl Iterator<Item = u32> {
-    let first = node.gpu;
-    let known = gpu.get(first as usize..).unwrap_or_default();
-    let key = known.first().map(|first| first.key);
-    let is_of_scope = move |(_, record): &(u32, &GpuRecord)| Some(record.key) == key;
-    let all = (0..).zip(known).take_while(is_of_scope);
-    all.map(move |(further, _)| first + further)
 }
 
 /// Details of a scope that only some sessions ask for.

@@ -114,9 +114,6 @@ impl Sample {
             uncertainty_ns: 1000.0,
             ns,
             own,
-            on_stream: ns,
-            is_further: false,
-            is_late: false,
             cpu_end,
         });
     }

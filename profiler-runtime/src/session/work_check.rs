@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::record::{LinkedScope, NONE, records};
+use super::record::{LinkedScope, NONE};
 use super::work::WindowWork;
 use crate::cuda::GpuRecord;
 
@@ -24,7 +24,7 @@ pub(super) fn check(work: &WindowWork, nodes: &[LinkedScope], gpu: &[GpuRecord])
     for record in work.on_streams() {
         let scope = work.scope_of(record);
         if let (Some(span), Some(scope), Some(stream)) = (record.span, scope, record.stream_key)
-            && let Some(around) = measured_on((stream, span.0), scope, nodes, gpu)
+            && let Some(around) = measured_on(stream, scope, nodes, gpu)
         {
             spans.entry(around).or_default().push(span);
         }
@@ -34,7 +34,7 @@ pub(super) fn check(work: &WindowWork, nodes: &[LinkedScope], gpu: &[GpuRecord])
         let gpu = &gpu[around as usize];
         spans.sort_unstable();
         let busy = covered(&spans) as f64;
-        found.longer += u64::from(busy > gpu.on_stream + TOLERANCE);
+        found.longer += u64::from(busy > gpu.ns + TOLERANCE);
         let begins = spans.first().map(|(start, _)| *start);
         if let (Some(begins), Some(start)) = (begins, gpu.start) {
             let early = (start - begins) as f64;
@@ -44,27 +44,18 @@ pub(super) fn check(work: &WindowWork, nodes: &[LinkedScope], gpu: &[GpuRecord])
     found
 }
 
-/// Returns the GPU time of the innermost scope, from `scope` outwards, that has one on a stream. Work that began before a scope
-/// was bound to the stream is not in its time.
+/// Returns the GPU time of the innermost scope, from `scope` outwards, that has one on a stream.
 fn measured_on(
-    (stream, begins): (profiler_report::internal::StreamKey, i64),
+    stream: profiler_report::internal::StreamKey,
     scope: usize,
     nodes: &[LinkedScope],
     gpu: &[GpuRecord],
 ) -> Option<u32> {
     let mut at = Some(scope);
     while let Some(node) = at.and_then(|at| nodes.get(at)) {
-        let is_before = |time: &GpuRecord| {
-            let start = time.start.filter(|_| time.is_late);
-            start.is_some_and(|start| {
-                (start - begins) as f64 > f64::from(time.uncertainty_ns) + TOLERANCE
-            })
-        };
-        let is_on =
-            |time: &GpuRecord| time.loss.is_none() && time.stream_key == stream && !is_before(time);
-        let mut times = records(gpu, node);
-        if let Some(time) = times.find(|time| is_on(&gpu[*time as usize])) {
-            return Some(time);
+        let time = gpu.get(node.gpu as usize);
+        if time.is_some_and(|time| time.loss.is_none() && time.stream_key == stream) {
+            return Some(node.gpu);
         }
         at = (node.parent != NONE).then_some(node.parent as usize);
     }

@@ -315,6 +315,11 @@ fn gpu_times(
         // A time that something else measured has another name, and says nothing of the launches.
         let call = slices.get(*caller as usize).map(&text_of);
         let is_of_call = slice.kind == SliceKind::GpuScope && call == Some(text_of(slice));
+        let is_launch_bound = is_of_call.then(|| {
+            // Events are recorded outside the two clock readings: that adds to the launch time, as in the statistics.
+            let launching = ns(slices[belongs_to].duration_ns) + cost_ns;
+            launching >= ns(slice.total_ns())
+        });
         let time = measured[belongs_to].get_or_insert(CallGpuTime {
             ns: 0.0,
             own: 0.0,
@@ -327,16 +332,10 @@ fn gpu_times(
                     .copied()
                     .unwrap_or(slice.track)
             },
-            is_launch_bound: None,
+            is_launch_bound,
         });
         time.ns += ns(slice.total_ns());
         time.own += ns(slice.self_ns);
-        let is_late = details(timeline, slice).is_some_and(|details| details.is_late);
-        if is_of_call && !is_late {
-            // Events are recorded outside the two clock readings: that adds to the launch time, as in the statistics.
-            let launching = ns(slices[belongs_to].duration_ns) + cost_ns;
-            time.is_launch_bound = Some(launching >= time.ns);
-        }
     }
     // A call comes after its caller.
     for index in (0..slices.len()).rev() {

@@ -13,8 +13,6 @@ pub enum CudaLoss {
     TooManyCaptured,
     /// The program has made more than 256 contexts, the limit per process.
     TooManyContexts,
-    /// `cuda::bind_stream` bound the scope to more than 16 streams.
-    TooManyStreams,
     /// All event pairs that `PROFILER_CUDA_EVENTS` allows per context were in use.
     PoolEmpty,
     /// The thread's ring was full: the thread measured faster than the profiler read the events.
@@ -49,12 +47,11 @@ pub enum CudaLoss {
 
 impl CudaLoss {
     /// All reasons, in the order in which the summary lists them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 18] = [
         Self::NoContext,
         Self::Captured,
         Self::TooManyCaptured,
         Self::TooManyContexts,
-        Self::TooManyStreams,
         Self::PoolEmpty,
         Self::RingFull,
         Self::NoResolver,
@@ -79,7 +76,6 @@ impl CudaLoss {
             Self::Captured => "captured into a graph",
             Self::TooManyCaptured => "more than 256 captured scopes",
             Self::TooManyContexts => "more than 256 contexts",
-            Self::TooManyStreams => "bound to more than 16 streams",
             Self::PoolEmpty => "event pool empty",
             Self::RingFull => "ring full",
             Self::NoResolver => "no thread to read it",
@@ -105,7 +101,6 @@ impl CudaLoss {
             Self::Captured => "write `cuda_graph = true` to measure the replays of the graph",
             Self::TooManyCaptured => "measure fewer scopes inside captures",
             Self::TooManyContexts => "use fewer contexts, or measure before others are created",
-            Self::TooManyStreams => "measure smaller sections, or use fewer streams",
             Self::PoolEmpty => "raise PROFILER_CUDA_EVENTS, or measure fewer scopes",
             Self::RingFull => "raise PROFILER_RING, or measure fewer scopes",
             Self::NoResolver => "see the warnings about the profiler's threads",
@@ -139,7 +134,6 @@ impl CudaLoss {
             Self::Captured => "captured",
             Self::TooManyCaptured => "too_many_captured",
             Self::TooManyContexts => "too_many_contexts",
-            Self::TooManyStreams => "too_many_streams",
             Self::PoolEmpty => "pool_empty",
             Self::RingFull => "ring_full",
             Self::NoResolver => "no_resolver",

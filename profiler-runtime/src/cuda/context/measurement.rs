@@ -13,7 +13,6 @@ use profiler_report::internal::StreamKey;
 
 use crate::cuda::context::Context;
 use crate::cuda::ffi::library;
-use crate::cuda::keep_alive::KeepAlive;
 use crate::local::callers::CountedCall;
 use crate::log_record::LogRequest;
 
@@ -23,14 +22,11 @@ pub(crate) struct ScopeRef {
     /// Unique in the process, and never zero.
     pub(crate) key: u64,
     pub(crate) stream_key: StreamKey,
-    /// The number of the scope's name; [`NO_NAME`] while one whose streams are bound late is open.
+    /// The number of the scope's name.
     pub(crate) name: u32,
     /// `true` if the scope's start event was recorded.
     pub(crate) has_begun: bool,
 }
-
-/// The number of no name.
-pub(crate) const NO_NAME: u32 = u32::MAX;
 
 impl ScopeRef {
     /// No scope.
@@ -142,31 +138,6 @@ impl Pair {
     }
 }
 
-/// What becomes of a measurement whose scope has, or may have, more than one stream: see
-/// [`bind_stream`](crate::cuda::bind_stream).
-#[derive(Debug, Default)]
-pub(crate) struct Late {
-    pub(crate) role: LateRole,
-    /// The measurement of the scope on its next stream.
-    pub(crate) next: Option<Box<GpuMeasurement>>,
-    /// `true` if the scope's first stream was bound late too, so that the CPU time before is no launch time.
-    pub(crate) has_late_begin: bool,
-    /// Keeps the stream of a further measurement alive until the scope ends.
-    pub(crate) keep_alive: Option<KeepAlive>,
-}
-
-/// Which of a scope's measurements one is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum LateRole {
-    /// The only one: no streams were bound late to the scope.
-    #[default]
-    Only,
-    /// The first one. It stands for the scope.
-    First,
-    /// One on a further stream. It has the key of its scope.
-    Further,
-}
-
 /// A finished scope that was to have a GPU time, with its event pair. Between two scopes, the pair alone.
 ///
 /// # Ownership
@@ -201,7 +172,6 @@ pub(crate) struct GpuMeasurement {
     pub(crate) sequence: u64,
     /// `true` if a scope on another stream was inside. Set by the resolver.
     pub(crate) has_inner_elsewhere: bool,
-    pub(crate) late: Late,
 }
 
 /// Everything that each scope writes is in one cache line, and all fields that it compares are in that of the pair or in
@@ -257,7 +227,6 @@ impl GpuMeasurement {
             log: None,
             sequence: 0,
             has_inner_elsewhere: false,
-            late: Late::default(),
         })
     }
 
@@ -321,41 +290,10 @@ impl GpuMeasurement {
         }
     }
 
-    /// Returns the measurements of the scope on its further streams, in the order in which they were bound.
-    pub(crate) fn further(&self) -> impl Iterator<Item = &Self> {
-        std::iter::successors(self.late.next.as_deref(), |further| {
-            further.late.next.as_deref()
-        })
-    }
-
-    /// Adds the measurement of the scope on one more stream.
-    pub(crate) fn add_further(&mut self, further: Box<Self>) {
-        let mut last = &mut self.late.next;
-        while let Some(next) = last {
-            last = &mut next.late.next;
-        }
-        *last = Some(further);
-    }
-
-    /// Moves what keeps the further streams alive to `owners`, which has a place for each.
-    pub(crate) fn take_further_owners(&mut self, owners: &mut [Option<KeepAlive>]) {
-        let mut next = self.late.next.as_deref_mut();
-        for owner in owners {
-            let Some(further) = next else { return };
-            *owner = further.late.keep_alive.take();
-            next = further.late.next.as_deref_mut();
-        }
-    }
-
-    /// Puts it back where the next scope takes it from, with those on further streams. Another scope may record their events
-    /// from now on.
+    /// Puts it back where the next scope takes it from. Another scope may record its events from now on.
     pub(crate) fn give_back(mut self: Box<Self>) {
         if self.log.is_some() {
             user_code::drop_value(self.log.take());
-        }
-        if self.late.role != LateRole::Only {
-            let late = std::mem::take(&mut self.late);
-            late.next.into_iter().for_each(Self::give_back);
         }
         if library::is_shut_down() {
             return;

@@ -254,7 +254,7 @@ pub(crate) fn add(measurement: &GpuMeasurement, device: Option<u32>, read: &Read
     state.launching.renew();
     let pair = Pair {
         begin,
-        opened: if begin - opened > at_once && !measurement.late.has_late_begin {
+        opened: if begin - opened > at_once {
             opened
         } else {
             begin

@@ -40,8 +40,6 @@ pub(super) struct Anchor {
     calibration: Option<Calibration>,
     /// When the last renewal was attempted, in ticks; zero for never.
     attempted_at: u64,
-    /// From the first anchor's event to the one in use, in nanoseconds of the device.
-    since_first: f64,
 }
 
 /// When the device passed the anchor's event, and how its clock relates to the host's.
@@ -75,7 +73,6 @@ impl Anchor {
                 events: [one, other],
                 calibration: None,
                 attempted_at: 0,
-                since_first: 0.0,
             }),
             (Err(failed), other) | (other, Err(failed)) => {
                 if let Ok(other) = other {
@@ -125,8 +122,6 @@ impl Anchor {
         }
         if let (Some(before), Some(known)) = (before, known) {
             self.measure_drift(driver, before, known);
-            // Both have been passed. If the driver refuses, the context is gone, with all that waits in it.
-            self.since_first += driver.distance(before, self.events[0]).unwrap_or(0.0);
         }
         Ok(before)
     }
@@ -196,11 +191,6 @@ impl Anchor {
             }
             std::hint::spin_loop();
         }
-    }
-
-    /// Returns when the device passed an event, in nanoseconds since it passed the first anchor.
-    pub(super) fn device_time(&self, driver: &impl EventApi, event: Event) -> Option<f64> {
-        Some(self.since_first + driver.distance(self.event()?, event)?)
     }
 
     /// Returns when the device passed an event, on the host's time line.

@@ -26,7 +26,7 @@ pub(super) struct ChildTimes {
 
 /// The time of a parent that its children cover.
 #[derive(Debug, Default)]
-pub(super) struct Covered {
+struct Covered {
     /// The time that no further child can overlap, in nanoseconds.
     fixed: f64,
     /// The end of the latest interval that was merged into `fixed`.
@@ -104,20 +104,7 @@ impl ChildTimes {
 }
 
 impl Covered {
-    /// Nothing, on a time line whose origin means nothing.
-    pub(super) fn anywhere() -> Self {
-        Self {
-            fixed_until: f64::NEG_INFINITY,
-            ..Self::default()
-        }
-    }
-
-    /// Adds a time whose place is not known.
-    pub(super) fn add_fixed(&mut self, ns: f64) {
-        self.fixed += ns;
-    }
-
-    pub(super) fn add_interval(&mut self, begin: f64, end: f64) {
+    fn add_interval(&mut self, begin: f64, end: f64) {
         let (mut begin, mut end) = (begin.max(self.fixed_until), end);
         if end <= begin {
             return;
@@ -140,7 +127,7 @@ impl Covered {
         }
     }
 
-    pub(super) fn total(&self) -> f64 {
+    fn total(&self) -> f64 {
         let intervals = self.intervals.iter();
         let kept: f64 = intervals.map(|(begin, end)| end - begin).sum();
         self.fixed + kept

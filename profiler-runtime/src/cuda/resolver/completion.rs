@@ -1,6 +1,5 @@
 //! Completes scopes whose GPU times were read or lost: own times, statistics, log entries, and records for sessions.
 
-use std::iter;
 use std::num::NonZero;
 
 use profiler_report::{CudaLoss, DropReason};
@@ -10,11 +9,10 @@ use super::captured::ReplayedScope;
 use super::child_times::ChildTimes;
 use super::gpu_record::{self, GpuRecord};
 use super::inner_elsewhere::InnerElsewhere;
-use super::late_times::{CompleteScope, LateTimes, OnStream};
 use super::log_sender::{self, LogSender, cuda_span};
 use super::totals;
 use crate::clock::clock;
-use crate::cuda::context::measurement::{GpuMeasurement, LateRole, Pair};
+use crate::cuda::context::measurement::{GpuMeasurement, Pair};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::idle;
 use crate::cuda::nvml::energy;
@@ -31,8 +29,6 @@ pub(super) struct Completion<D: 'static> {
     inner_elsewhere: InnerElsewhere,
     /// All names at some moment, by id: found without the lock of the registry.
     names: Vec<&'static Name>,
-    /// The scopes with several streams that are not complete.
-    pub(super) late: LateTimes,
     pub(super) log: LogSender,
     /// The name of the scope that is in progress and not counted yet. If the thread panics, this scope is lost with it.
     pub(super) current_name: Option<u32>,
@@ -45,7 +41,6 @@ impl<D: EventApi> Completion<D> {
             children: ChildTimes::default(),
             inner_elsewhere: InnerElsewhere::default(),
             names: Vec::new(),
-            late: LateTimes::default(),
             log: LogSender::default(),
             current_name: None,
         }
@@ -66,24 +61,13 @@ impl<D: EventApi> Completion<D> {
     pub(super) fn find_inner(&mut self, measurement: &mut GpuMeasurement) {
         let scope = measurement.scope;
         measurement.has_inner_elsewhere = self.inner_elsewhere.end(scope.key, scope.name);
-        for on_stream in iter::once(&*measurement).chain(measurement.further()) {
-            if let Some(parent) = on_stream.parent_on_other_stream {
-                self.inner_elsewhere.add(scope.key, parent);
-            }
+        if let Some(parent) = measurement.parent_on_other_stream {
+            self.inner_elsewhere.add(scope.key, parent);
         }
     }
 
     /// Completes a scope that has no GPU time.
-    pub(super) fn lose(&mut self, measurement: Box<GpuMeasurement>, loss: CudaLoss) {
-        if measurement.late.role == LateRole::Only {
-            return self.lose_scope(measurement, loss);
-        }
-        let key = measurement.scope.key;
-        self.late.lose(measurement, loss);
-        self.complete_late(key);
-    }
-
-    fn lose_scope(&mut self, mut measurement: Box<GpuMeasurement>, loss: CudaLoss) {
+    pub(super) fn lose(&mut self, mut measurement: Box<GpuMeasurement>, loss: CudaLoss) {
         self.current_name = Some(measurement.scope.name);
         if measurement.scope.has_begun {
             let outer = measurement.parent.map(NonZero::get);
@@ -117,9 +101,6 @@ impl<D: EventApi> Completion<D> {
         anchor: Option<&Anchor>,
     ) {
         self.current_name = Some(measurement.scope.name);
-        if measurement.late.role != LateRole::Only {
-            return self.read_late(measurement, pair, ns, anchor);
-        }
         let covered = self.children.take(measurement.scope.key);
         let own = (ns - covered).max(0.0);
         let launch_ns = launch_ns(&measurement);
@@ -150,7 +131,7 @@ impl<D: EventApi> Completion<D> {
         }
         self.current_name = None;
         if let Some(name) = self.name(measurement.scope.name) {
-            count(name, &measurement, (ns, own), Some(launch_ns));
+            count(name, &measurement, (ns, own), launch_ns);
             callers::count_gpu(measurement.span.call, ns, own);
             if let Some(log) = measurement.log.take() {
                 let cuda = cuda_span(ns, start, measurement.scope.stream_key);
@@ -158,103 +139,6 @@ impl<D: EventApi> Completion<D> {
             }
         }
         measurement.give_back();
-    }
-
-    /// Keeps the time of a scope on one of its streams until all of the scope is read.
-    fn read_late(
-        &mut self,
-        measurement: Box<GpuMeasurement>,
-        pair: Pair,
-        ns: f64,
-        anchor: Option<&Anchor>,
-    ) {
-        let driver = self.driver;
-        let key = measurement.scope.key;
-        let on_stream = OnStream {
-            stream_key: measurement.scope.stream_key,
-            ns,
-            begin: anchor.and_then(|anchor| anchor.device_time(driver, pair.begin)),
-            start: anchor.and_then(|anchor| anchor.host_time(driver, pair.begin)),
-            device: pair.context.device(),
-            parent_elsewhere: measurement.parent_on_other_stream,
-        };
-        // Now: the parent on this stream may be read next.
-        self.credit_parent(&measurement, pair, ns);
-        self.late.read(measurement, on_stream);
-        self.complete_late(key);
-        self.current_name = None;
-    }
-
-    /// Completes a scope with several streams if all of it is known.
-    pub(super) fn complete_late(&mut self, key: u64) {
-        let Some(complete) = self.late.take_complete(key) else {
-            return;
-        };
-        match complete.loss {
-            Some(loss) => {
-                let mut first = complete.first;
-                if !complete.streams.is_empty() {
-                    // The scopes around have its time already, with what is inside.
-                    self.children.take(key);
-                    first.parent = None;
-                }
-                self.lose_scope(first, loss);
-            }
-            None => self.complete_streams(complete),
-        }
-    }
-
-    fn complete_streams(&mut self, mut complete: CompleteScope) {
-        let log = complete.first.log.take();
-        let first = &complete.first;
-        self.current_name = Some(first.scope.name);
-        let ns = complete.covers(|_| true);
-        let inside_ns = self.children.take(first.scope.key);
-        let own = (ns - inside_ns).max(0.0);
-        for (index, on_stream) in complete.streams.iter().enumerate() {
-            let around = on_stream.parent_elsewhere;
-            let is_same = |other: &OnStream| other.parent_elsewhere == around;
-            if let Some(around) = around
-                && !complete.streams[..index].iter().any(is_same)
-            {
-                totals::count_on_other_streams(around, complete.covers(is_same));
-            }
-        }
-        let launch_ns = launch_ns(first);
-        // How long the CPU was busy since the stream was bound is not known.
-        let known_launch_ns = (!first.late.has_late_begin).then_some(launch_ns);
-        let (start, device) = (complete.start(), complete.device());
-        if energy::is_shared() {
-            let begin = start.map(|start| start.wall);
-            let bounds = energy::Bounds::of(first.span);
-            energy::add(first, device, (ns, own), bounds, begin);
-        }
-        if idle::is_on() {
-            let is_simple = complete.streams.len() == 1 && inside_ns <= 0.0;
-            let read = idle::Read {
-                ns,
-                is_busy: is_simple && !first.has_inner_elsewhere && launch_ns < ns,
-                begin: start.map(|start| (start.wall, start.uncertainty_ns)),
-            };
-            idle::add(first, device, &read);
-        }
-        if gpu_record::are_wanted() {
-            GpuRecord::on_streams(&complete, (ns, own)).for_each(gpu_record::push);
-        }
-        self.current_name = None;
-        if let Some(name) = self.name(first.scope.name) {
-            count(name, first, (ns, own), known_launch_ns);
-            name.cuda.with(|totals| {
-                let streams = complete.streams.iter();
-                streams.for_each(|on_stream| totals.add_stream(on_stream.stream_key));
-            });
-            callers::count_gpu(first.span.call, ns, own);
-            if let Some(log) = log {
-                let cuda = cuda_span(ns, start, first.scope.stream_key);
-                self.log.send(name, log, first.span, Some(cuda));
-            }
-        }
-        complete.first.give_back();
     }
 
     /// Counts and logs a replay of a graph that contains the scope. A replay has no CPU time of its own.
@@ -274,7 +158,7 @@ impl<D: EventApi> Completion<D> {
             &GpuCall {
                 ns,
                 own,
-                launch_ns: Some(0.0),
+                launch_ns: 0.0,
                 outermost,
                 stream_key,
                 is_fallback: false,
@@ -317,21 +201,14 @@ impl<D: EventApi> Completion<D> {
                 None => self.children.add(parent.get(), ns),
             }
         }
-        if let Some(parent) = measurement.parent_on_other_stream
-            && measurement.late.role == LateRole::Only
-        {
+        if let Some(parent) = measurement.parent_on_other_stream {
             totals::count_on_other_streams(parent, ns);
         }
     }
 }
 
 /// Adds a GPU time to the statistics of its name.
-fn count(
-    name: &'static Name,
-    measurement: &GpuMeasurement,
-    (ns, own): (f64, f64),
-    launch_ns: Option<f64>,
-) {
+fn count(name: &'static Name, measurement: &GpuMeasurement, (ns, own): (f64, f64), launch_ns: f64) {
     totals::count(
         name,
         &GpuCall {
@@ -354,9 +231,6 @@ fn launch_ns(measurement: &GpuMeasurement) -> f64 {
 
 /// Counts a scope that the resolver will not read because it panicked or ended.
 pub(super) fn lose_unread(measurement: Box<GpuMeasurement>, loss: CudaLoss) {
-    if measurement.late.role == LateRole::Further {
-        return measurement.give_back();
-    }
     totals::count_without(measurement.scope.name, loss);
     if gpu_record::are_wanted() {
         gpu_record::push(GpuRecord::lost(&measurement, loss));

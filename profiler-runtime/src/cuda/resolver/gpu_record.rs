@@ -8,7 +8,6 @@ use profiler_report::CudaLoss;
 use profiler_report::internal::StreamKey;
 
 use super::anchor::HostTime;
-use super::late_times::{CompleteScope, OnStream};
 use crate::clock::{now, unix_ns};
 use crate::cuda::context::measurement::GpuMeasurement;
 
@@ -31,12 +30,6 @@ pub(crate) struct GpuRecord {
     pub(crate) ns: f64,
     /// `ns` without the scopes inside on the same stream.
     pub(crate) own: f64,
-    /// How long the scope lasted on this stream: less than `ns` if it has several.
-    pub(crate) on_stream: f64,
-    /// `true` if the scope was bound to the stream after it began.
-    pub(crate) is_late: bool,
-    /// `true` for a further stream of a scope whose time another record with its key has.
-    pub(crate) is_further: bool,
     /// When the scope ended on the CPU, in ticks. For a replay, when it was noticed.
     pub(crate) cpu_end: u64,
 }
@@ -58,28 +51,8 @@ impl GpuRecord {
             uncertainty_ns,
             ns,
             own,
-            on_stream: ns,
             ..Self::without_time(measurement)
         }
-    }
-
-    /// Returns the records of a scope with several streams, the first of which has its time.
-    pub(super) fn on_streams(
-        complete: &CompleteScope,
-        (ns, own): (f64, f64),
-    ) -> impl Iterator<Item = Self> {
-        let first = &complete.first;
-        complete.streams.iter().map(move |on_stream: &OnStream| {
-            let is_first = on_stream.stream_key == first.scope.stream_key;
-            let times = if is_first { (ns, own) } else { (0.0, 0.0) };
-            Self {
-                stream_key: on_stream.stream_key,
-                on_stream: on_stream.ns,
-                is_further: !is_first,
-                is_late: !is_first || first.late.has_late_begin,
-                ..Self::read(first, on_stream.device, times.0, times.1, on_stream.start)
-            }
-        })
     }
 
     /// Returns the record of a replay that was noticed now.
@@ -88,7 +61,6 @@ impl GpuRecord {
             is_replay: true,
             ns,
             own,
-            on_stream: ns,
             cpu_end: now(),
             ..Self::without_time(measurement)
         }
@@ -114,9 +86,6 @@ impl GpuRecord {
             uncertainty_ns: 0.0,
             ns: 0.0,
             own: 0.0,
-            on_stream: 0.0,
-            is_further: false,
-            is_late: false,
             cpu_end: measurement.span.end,
         }
     }

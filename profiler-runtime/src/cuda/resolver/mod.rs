@@ -9,7 +9,6 @@
 //! - [`state`]: one round; [`context_state`]: the part of a round that concerns one CUDA context.
 //! - [`queues`]: scopes that wait for the device, by stream. [`captured`]: scopes in CUDA graphs, read at each replay.
 //! - [`anchor`]: converts device times to host times. [`child_times`]: subtracts inner scopes from outer ones.
-//! - [`late_times`]: scopes with several streams.
 //! - [`completion`]: where a time goes that was read or lost. [`log_sender`]: its log entry. [`gpu_record`]: its record
 //!   for sessions.
 //! - [`exit_gate`], [`progress`], [`flush`]: how other threads wait for the resolver.
@@ -26,7 +25,6 @@ mod flush;
 mod gauges;
 pub(crate) mod gpu_record;
 mod inner_elsewhere;
-mod late_times;
 pub(crate) mod log_sender;
 mod pace;
 mod progress;

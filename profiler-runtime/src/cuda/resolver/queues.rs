@@ -11,7 +11,7 @@ use profiler_report::internal::StreamKey;
 
 use super::anchor::Anchor;
 use super::completion::Completion;
-use crate::cuda::context::measurement::{GpuMeasurement, LateRole, Pair};
+use crate::cuda::context::measurement::{GpuMeasurement, Pair};
 use crate::cuda::ffi::EventApi;
 
 /// The most queues that are kept, empty ones included. Programs use a few streams, unless each thread has its own.
@@ -24,7 +24,7 @@ type StreamQueue = VecDeque<Box<GpuMeasurement>>;
 #[derive(Default)]
 pub(super) struct StreamQueues {
     queues: BTreeMap<StreamKey, StreamQueue>,
-    /// `true` while a waiting scope may have a log entry, which tells when the GPU time began, or several streams.
+    /// `true` while a waiting scope may have a log entry, which tells when the GPU time began.
     wants_start_times: bool,
 }
 
@@ -39,8 +39,7 @@ enum Query {
 impl StreamQueues {
     /// Adds a scope that has a pair of events.
     pub(super) fn push(&mut self, measurement: Box<GpuMeasurement>) {
-        self.wants_start_times |=
-            measurement.log.is_some() || measurement.late.role != LateRole::Only;
+        self.wants_start_times |= measurement.log.is_some();
         let queue = self.queues.entry(measurement.scope.stream_key);
         queue.or_default().push_back(measurement);
     }
@@ -53,7 +52,7 @@ impl StreamQueues {
         self.queues.values().all(VecDeque::is_empty)
     }
 
-    /// Returns `true` if somebody wants to know when the GPU time of a waiting scope began.
+    /// Returns `true` if a logger wants to know when the GPU time of a waiting scope began.
     pub(super) fn wants_start_times(&self) -> bool {
         self.wants_start_times
     }

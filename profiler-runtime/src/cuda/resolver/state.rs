@@ -9,7 +9,7 @@ use profiler_report::CudaLoss;
 use super::completion::{self, Completion};
 use super::context_state::ContextState;
 use super::{gauges, rings, take_suspicion, totals};
-use crate::cuda::context::measurement::{GpuMeasurement, LateRole};
+use crate::cuda::context::measurement::GpuMeasurement;
 use crate::cuda::context::{self, Context};
 use crate::cuda::ffi::EventApi;
 
@@ -178,9 +178,6 @@ impl<D: EventApi> ResolverState<D> {
         self.next_sequence += 1;
         self.completion.assign_step(&mut measurement);
         self.completion.find_inner(&mut measurement);
-        if measurement.late.role != LateRole::Only {
-            return self.enqueue_late(measurement);
-        }
         match (measurement.loss, measurement.pair) {
             (Some(loss), _) => self.completion.lose(measurement, loss),
             (None, Some(pair)) if pair.epoch == pair.context.epoch() => {
@@ -190,21 +187,6 @@ impl<D: EventApi> ResolverState<D> {
             // The context was destroyed after the scope ended, and its events with it.
             (None, _) => self.completion.lose(measurement, CudaLoss::ContextGone),
         }
-    }
-
-    /// Enqueues the measurements of a scope on all of its streams.
-    fn enqueue_late(&mut self, measurement: Box<GpuMeasurement>) {
-        let key = measurement.scope.key;
-        for measured in self.completion.late.add(measurement) {
-            match measured.pair {
-                Some(pair) if pair.epoch == pair.context.epoch() => {
-                    self.state_of(pair.context).add(measured, pair);
-                }
-                _ => self.completion.late.lose(measured, CudaLoss::ContextGone),
-            }
-        }
-        self.completion.complete_late(key);
-        self.completion.current_name = None;
     }
 
     fn state_of(&mut self, context: &'static Context) -> &mut ContextState {
@@ -239,9 +221,6 @@ impl<D> Drop for ResolverState<D> {
         }
         for context in self.contexts.values_mut() {
             context.lose_unread(loss);
-        }
-        for measurement in self.completion.late.take_all() {
-            completion::lose_unread(measurement, loss);
         }
         gauges::set_pending(0);
     }

@@ -7,8 +7,7 @@ use cudarc::driver::{CudaContext, CudaStream};
 use profiler_cuda_sys::driver::RawContext;
 use profiler_report::internal::RawStream;
 
-use super::{IntoStream, Stream, StreamHandles, StreamRef};
-use crate::cuda::keep_alive::KeepAlive;
+use super::{IntoStream, KeepAlive, Stream, StreamHandles, StreamRef};
 
 fn handles_of(stream: &CudaStream) -> StreamHandles {
     StreamHandles {

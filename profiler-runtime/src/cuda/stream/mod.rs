@@ -13,13 +13,14 @@ pub(crate) mod libtorch;
 use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
+#[cfg(all(feature = "cudarc-0_19", not(target_family = "wasm")))]
+use std::sync::Arc;
 
 use profiler_cuda_sys::driver::{Driver, Failed, RawContext};
 
 use crate::cuda::context;
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::library::{DiscoveryReason, find};
-use crate::cuda::keep_alive::KeepAlive;
 use crate::switch;
 use profiler_report::internal::RawStream;
 
@@ -40,6 +41,19 @@ pub(crate) struct StreamHandles {
     pub(crate) stream: RawStream,
     /// [`RawContext::NONE`] for the context that is current when a scope begins.
     pub(crate) context: RawContext,
+}
+
+/// The owner that keeps a stream alive.
+#[derive(Clone)]
+pub(crate) enum KeepAlive {
+    /// Nothing: the stream is borrowed, or the caller of [`Stream::from_raw`] promised that it exists.
+    Promise,
+    #[cfg(all(feature = "cudarc-0_19", not(target_family = "wasm")))]
+    #[allow(dead_code, reason = "dropped, not read")]
+    Stream(Arc<cudarc::driver::CudaStream>),
+    #[cfg(all(feature = "cudarc-0_19", not(target_family = "wasm")))]
+    #[allow(dead_code, reason = "dropped, not read")]
+    Context(Arc<cudarc::driver::CudaContext>),
 }
 
 impl Stream {
@@ -128,6 +142,18 @@ pub(super) fn owned(stream: impl IntoStream<'static>) -> Option<Stream> {
         find(DiscoveryReason::ExplicitRequest);
     }
     Some(stream)
+}
+
+impl fmt::Debug for KeepAlive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Promise => "Promise",
+            #[cfg(all(feature = "cudarc-0_19", not(target_family = "wasm")))]
+            Self::Stream(_) => "Stream",
+            #[cfg(all(feature = "cudarc-0_19", not(target_family = "wasm")))]
+            Self::Context(_) => "Context",
+        })
+    }
 }
 
 impl fmt::Debug for Stream {

@@ -34,8 +34,6 @@ pub(crate) enum Begun {
     NoStream,
     /// No driver was in use when it began, so its stream was not looked for.
     NoDriver,
-    /// A future's: the thread that polls it has it.
-    Polled,
 }
 
 /// Opens the GPU part of a scope with options on this thread, and takes the stream, unless it returns without one.
@@ -151,24 +149,14 @@ fn open_scope(
         Some(Some(stream)) => Some(stream.handles),
         _ => None,
     };
-    let Some(target) = target(thread, handles) else {
-        thread.note_without(serial);
-        return Err(Begun::NoStream);
-    };
+    let target = target(thread, handles).ok_or(Begun::NoStream)?;
     if thread.backoff.skips_scope() {
         open_without(thread, serial, name, CudaLoss::HostFunction);
         return Ok(());
     }
     let target = match target.in_context(driver) {
-        Ok(Some(target)) => target,
-        Ok(None) => {
-            thread.note_without_context();
-            return Err(Begun::NoContext);
-        }
-        Err(None) => {
-            thread.note_without(serial);
-            return Err(Begun::NoStream);
-        }
+        Ok(target) => target.ok_or(Begun::NoContext)?,
+        Err(None) => return Err(Begun::NoStream),
         Err(Some(code)) => {
             let loss = without_context(thread, driver, code);
             open_without(thread, serial, name, loss);
@@ -223,25 +211,10 @@ fn without_events(thread: &mut GpuThread, loss: CudaLoss) -> Box<GpuMeasurement>
     GpuMeasurement::without(loss)
 }
 
-/// [`Target::in_context`], for a stream that is bound late.
-// In this file, for the reason that `close_late` gives.
-#[cold]
-#[inline(never)]
-pub(super) fn in_context(
-    driver: &impl EventApi,
-    target: Target,
-) -> Result<Option<Target>, Option<Code>> {
-    target.in_context(driver)
-}
-
 /// Returns why a scope has no GPU time if the driver does not tell which context is current.
 #[cold]
 #[inline(never)]
-pub(super) fn without_context(
-    thread: &mut GpuThread,
-    driver: &impl EventApi,
-    code: Code,
-) -> CudaLoss {
+fn without_context(thread: &mut GpuThread, driver: &impl EventApi, code: Code) -> CudaLoss {
     if code.fault() == Fault::NotPermitted {
         refusals::warn_of_host_function();
         thread.backoff.extend();
@@ -267,7 +240,7 @@ fn open_without(thread: &mut GpuThread, serial: u64, name: u32, loss: CudaLoss) 
 
 /// Takes a pair, and records its first event.
 #[inline(always)]
-pub(super) fn record_begin(
+fn record_begin(
     cache: &mut ContextCache,
     driver: &impl EventApi,
     target: Target,

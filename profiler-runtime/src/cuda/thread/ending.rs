@@ -10,7 +10,6 @@ use profiler_report::CudaLoss;
 
 use super::accounting::{Sent, account, account_for};
 use super::end_event::record_end;
-use super::late::MAX_STREAMS;
 use super::scope::{CostSampling, Mode, OpenGpuScope, StreamOwnership};
 use super::state::{self, GpuThread};
 use super::synchronous;
@@ -83,14 +82,11 @@ pub(crate) fn end_unlogged(
 
 /// Ends the GPU part of a future.
 pub(crate) fn end_task(
-    mut opened: OpenGpuScope,
-    name: u32,
+    opened: OpenGpuScope,
     span: CpuSpan,
     cell: Option<&'static StatCell>,
     log: Option<LogRequest>,
 ) {
-    // One that was bound late has none yet.
-    opened.measurement.scope.name = name;
     account(cell, log, |log| end_opened(opened, span, log));
 }
 
@@ -117,9 +113,9 @@ fn end_scope(serial: u64, span: CpuSpan, mut log: LogOwner<'_>) -> Sent {
         let Some(mut thread) = (unsafe { state::borrow() }) else {
             return Sent::Nothing;
         };
-        let Some(mut opened) = thread.stack.take_ordinary(serial) else {
-            drop(thread);
-            return end_specially(serial, span, log);
+        // It may have been abandoned, and counted then.
+        let Some(mut opened) = thread.stack.take(serial) else {
+            return Sent::Nothing;
         };
         opened.set_span(span);
         let (cost, owner, log) = (opened.cost, &mut owner, log.reborrow());
@@ -133,26 +129,6 @@ fn end_scope(serial: u64, span: CpuSpan, mut log: LogOwner<'_>) -> Sent {
         }
     };
     wait_and_send(driver, measurement, log)
-}
-
-/// Ends a scope that is not the innermost one, or that has streams which were bound late.
-#[cold]
-#[inline(never)]
-fn end_specially(serial: u64, span: CpuSpan, log: LogOwner<'_>) -> Sent {
-    // It may have been abandoned, and counted then.
-    let taken = state::with(|thread| {
-        thread.note_end(serial);
-        thread.stack.take(serial)
-    });
-    let Some(opened) = taken.flatten() else {
-        return Sent::Nothing;
-    };
-    let mut none = None;
-    let log = match log {
-        LogOwner::Nobody => &mut none,
-        LogOwner::Caller(log) => log,
-    };
-    end_opened(opened, span, log)
 }
 
 /// Ends a scope whose opening was sampled, and counts what measuring it has cost.
@@ -203,9 +179,6 @@ fn end_opened(mut opened: OpenGpuScope, span: CpuSpan, log: &mut Option<LogReque
         return Sent::Nothing;
     };
     opened.set_span(span);
-    if opened.is_late {
-        return end_late(opened, driver, log);
-    }
     let mut opened = Some(opened);
     let closed = state::with(|thread| {
         let (opened, log) = (opened.take()?, LogOwner::Caller(&mut *log));
@@ -267,55 +240,6 @@ pub(super) fn close(
         measurement.set_loss(ended.err());
     }
     measurement
-}
-
-/// Ends a scope whose streams were bound late.
-#[cold]
-#[inline(never)]
-fn end_late(opened: OpenGpuScope, driver: &Driver, log: &mut Option<LogRequest>) -> Sent {
-    let OpenGpuScope {
-        mut measurement,
-        mode,
-        named_by,
-        ownership: _first,
-        ..
-    } = opened;
-    // Dropped after the thread's state is released: the destructor of a stream may call the driver.
-    let mut further = [const { None }; MAX_STREAMS];
-    measurement.take_further_owners(&mut further);
-    let mut measurement = Some(measurement);
-    let sent = state::with(|thread| {
-        let mut measurement = measurement.take()?;
-        let how = (mode, named_by.is_implicit());
-        close_late(&mut measurement, thread.number(), driver, how);
-        Some(send(thread, measurement, LogOwner::Caller(log)))
-    });
-    // The thread is ending, and its ring is gone.
-    measurement.into_iter().for_each(GpuMeasurement::give_back);
-    sent.flatten().unwrap_or(Sent::Rejected)
-}
-
-/// Records the last events of a scope whose streams were bound late, and completes its measurements.
-// In this file: in another unit of code generation, the record of an event would not be compiled for its callers here alone.
-fn close_late(
-    measurement: &mut GpuMeasurement,
-    number: u32,
-    driver: &impl EventApi,
-    (mode, mut is_implicit): (Mode, bool),
-) {
-    let span = measurement.span;
-    let mut loss = measurement.loss;
-    let mut next = Some(&mut *measurement);
-    while let Some(on_stream) = next {
-        if let (None, Some(pair)) = (loss, &on_stream.pair) {
-            let named = (&on_stream.scope.stream_key, is_implicit);
-            loss = record_end(number, driver, pair, named, mode, CostSampling::Off).err();
-        }
-        is_implicit = false;
-        on_stream.span = span;
-        next = on_stream.late.next.as_deref_mut();
-    }
-    measurement.set_loss(loss);
 }
 
 /// Returns `true` if the call asked to wait for the device.

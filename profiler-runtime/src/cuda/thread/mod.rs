@@ -14,7 +14,6 @@ mod context_seen;
 pub(crate) mod current_stream;
 mod end_event;
 pub(crate) mod ending;
-pub(crate) mod late;
 pub(crate) mod record_times;
 mod recording;
 pub(crate) mod scope;

@@ -8,10 +8,8 @@ use profiler_report::CudaLoss;
 use super::state;
 use super::target::NamedBy;
 use crate::cuda::context::measurement::{CpuSpan, GpuMeasurement, ScopeRef, StartEvent};
-use crate::cuda::keep_alive::KeepAlive;
 use crate::cuda::resolver::totals;
-use crate::cuda::stream::{Stream, StreamRef};
-use profiler_report::internal::StreamKey;
+use crate::cuda::stream::{KeepAlive, Stream, StreamRef};
 
 /// The GPU options of a call.
 #[derive(Debug, Default)]
@@ -90,8 +88,6 @@ pub(crate) struct OpenGpuScope {
     pub(super) named_by: NamedBy,
     /// `true` if a future was polled inside, so that scopes inside may overlap.
     pub(super) has_futures: bool,
-    /// `true` if streams were bound late.
-    pub(super) is_late: bool,
     pub(super) ownership: StreamOwnership,
     /// How long opening it took, in ticks, if the profiler's cost is sampled.
     pub(super) cost: Option<NonZero<u64>>,
@@ -106,7 +102,6 @@ impl OpenGpuScope {
             mode: Mode::Later,
             named_by,
             has_futures: false,
-            is_late: false,
             ownership: StreamOwnership::Borrowed,
             cost: None,
         }
@@ -126,26 +121,6 @@ impl OpenGpuScope {
     /// Returns `true` if nothing but the thread, whose current stream it is on, keeps its stream alive.
     pub(super) fn is_on_current_stream(&self) -> bool {
         self.named_by == NamedBy::Thread && matches!(self.ownership, StreamOwnership::Borrowed)
-    }
-
-    /// Returns the key of its GPU time.
-    #[inline]
-    pub(super) fn key(&self) -> u64 {
-        self.measurement.scope.key
-    }
-
-    /// Returns `true` if the scope is measured on a stream.
-    #[inline]
-    pub(super) fn is_on(&self, stream_key: StreamKey) -> bool {
-        let scope = &self.measurement.scope;
-        scope.has_begun && scope.stream_key == stream_key || self.is_bound_to(stream_key)
-    }
-
-    /// Returns `true` if a stream is one of those that were bound after the first.
-    #[inline]
-    pub(super) fn is_bound_to(&self, stream_key: StreamKey) -> bool {
-        let is_it = |further: &GpuMeasurement| further.scope.stream_key == stream_key;
-        self.is_late && self.measurement.further().any(is_it)
     }
 
     /// Returns the start event; `None` if the scope has no GPU time.
@@ -202,20 +177,14 @@ impl TaskGpuScope {
     }
 
     pub(super) fn scope(&self) -> Option<ScopeRef> {
-        self.opened().map(|opened| opened.measurement.scope)
+        self.0
+            .as_ref()
+            .as_ref()
+            .map(|opened| opened.measurement.scope)
     }
 
-    pub(super) fn opened(&self) -> Option<&OpenGpuScope> {
-        self.0.as_ref().as_ref()
-    }
-
-    pub(super) fn opened_mut(&mut self) -> Option<&mut OpenGpuScope> {
-        self.0.as_mut().as_mut()
-    }
-
-    /// Takes the scope out, and drops the box.
-    pub(super) fn take(mut self) -> Option<OpenGpuScope> {
-        self.0.take()
+    pub(super) fn start(&self) -> Option<StartEvent> {
+        self.0.as_ref().as_ref().and_then(OpenGpuScope::start)
     }
 
     /// Returns the key of its GPU time; zero for none.

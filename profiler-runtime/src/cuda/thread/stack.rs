@@ -1,15 +1,13 @@
 //! The open GPU scopes of one thread.
 
-use std::iter;
 use std::num::NonZero;
 
 use profiler_host::sync::ReentrancyGuard;
 use profiler_report::internal::{RawStream, StreamKey};
 
 use super::scope::{OpenGpuScope, StreamOwnership, TaskGpuScope, abandon, abandon_without_owner};
-use crate::cuda::context::measurement::{Enclosing, GpuMeasurement, NO_NAME, StartEvent};
+use crate::cuda::context::measurement::{Enclosing, GpuMeasurement, ScopeRef, StartEvent};
 use crate::cuda::stream::Stream;
-use crate::local;
 
 /// The most displaced scopes. The oldest one more is abandoned.
 const MAX_DISPLACED: usize = 64;
@@ -29,13 +27,13 @@ pub(super) struct ScopeStack {
 }
 
 #[derive(Debug)]
-pub(super) enum GpuFrame {
+enum GpuFrame {
     /// A scope that is open on this thread.
     Scope { serial: u64, opened: OpenGpuScope },
-    /// A future that is being polled, and its open scope, if it has one. The future keeps that between its polls.
+    /// A future that is being polled. The future keeps its open scope.
     Poll {
-        serial: u64,
-        task: Option<TaskGpuScope>,
+        scope: ScopeRef,
+        start: Option<StartEvent>,
     },
 }
 
@@ -46,52 +44,29 @@ impl GpuFrame {
     }
 
     #[inline]
-    fn is_ordinary_scope(&self, number: u64) -> bool {
-        matches!(self, Self::Scope { serial, opened } if *serial == number && !opened.is_late)
-    }
-
-    /// Returns the serial of the scope or of the poll.
-    fn serial(&self) -> u64 {
-        let (Self::Scope { serial, .. } | Self::Poll { serial, .. }) = self;
-        *serial
-    }
-
-    /// Returns the open scope; `None` for a future that has none.
-    #[inline]
-    pub(super) fn opened(&self) -> Option<&OpenGpuScope> {
+    fn scope(&self) -> &ScopeRef {
         match self {
-            Self::Scope { opened, .. } => Some(opened),
-            Self::Poll { task, .. } => task.as_ref()?.opened(),
-        }
-    }
-
-    /// [`opened`](Self::opened), to be changed.
-    pub(super) fn opened_mut(&mut self) -> Option<&mut OpenGpuScope> {
-        match self {
-            Self::Scope { opened, .. } => Some(opened),
-            Self::Poll { task, .. } => task.as_mut()?.opened_mut(),
+            Self::Scope { opened, .. } => &opened.measurement.scope,
+            Self::Poll { scope, .. } => scope,
         }
     }
 
     /// Returns the start of the scope if the scopes inside may overlap: because one of them is a future, or because the
     /// scope itself is one.
     #[inline]
-    fn start_if_overlapped(&self, is_future: bool, stream_key: StreamKey) -> Option<StartEvent> {
-        let opened = match self {
-            Self::Scope { opened, .. } if opened.has_futures || is_future => opened,
-            Self::Scope { .. } => return None,
-            Self::Poll { .. } => self.opened()?,
-        };
-        // Of a scope with streams of several contexts, it is that of the first one.
-        let is_known = opened.measurement.scope.stream_key.context == stream_key.context;
-        opened.start().filter(|_| is_known)
+    fn start_if_overlapped(&self, is_future: bool) -> Option<StartEvent> {
+        match self {
+            Self::Scope { opened, .. } if opened.has_futures || is_future => opened.start(),
+            Self::Scope { .. } => None,
+            Self::Poll { start, .. } => *start,
+        }
     }
 
     #[inline]
     fn into_opened(self) -> Option<OpenGpuScope> {
         match self {
             Self::Scope { opened, .. } => Some(opened),
-            Self::Poll { task, .. } => task?.take(),
+            Self::Poll { .. } => None,
         }
     }
 }
@@ -110,32 +85,27 @@ impl ScopeStack {
         self.frames.is_empty()
     }
 
-    /// Returns `true` if no scope is displaced either.
-    pub(super) fn has_nothing(&self) -> bool {
-        self.frames.is_empty() && self.displaced.is_empty()
-    }
-
     /// Stores the scopes around a new scope in its measurement.
     #[inline(never)]
     pub(super) fn enclose(&self, measurement: &mut GpuMeasurement, is_future: bool) {
-        let enclosing = enclosing(&self.frames, measurement.scope.stream_key, is_future);
+        let enclosing = self.enclosing(measurement.scope.stream_key, is_future);
         measurement.set_enclosing(&enclosing);
     }
 
-    /// Stores the scopes around an open scope, or around a future that is polled, in its measurement on a further stream.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn enclose_late(&mut self, measurement: &mut GpuMeasurement, serial: u64) {
-        let is_it = |frame: &GpuFrame| frame.serial() == serial;
-        let place = self.frames.iter().rposition(is_it);
-        let place = place.unwrap_or(self.frames.len());
-        let around = &mut self.frames[..place];
-        let is_future = local::innermost_poll() == serial;
-        if is_future {
-            note_future(around, |other| other.is_on(measurement.scope.stream_key));
+    /// Returns the scopes around a new scope on a stream.
+    fn enclosing(&self, stream_key: StreamKey, is_future: bool) -> Enclosing {
+        let Some(innermost) = self.frames.last() else {
+            return Enclosing::NONE;
+        };
+        let is_parent = |scope: &ScopeRef| scope.stream_key == stream_key && scope.has_begun;
+        let mut frames = self.frames.iter().rev();
+        let parent = frames.find(|frame| is_parent(frame.scope()));
+        let is_elsewhere = innermost.scope().stream_key != stream_key;
+        Enclosing {
+            parent: parent.and_then(|frame| NonZero::new(frame.scope().key)),
+            parent_start: parent.and_then(|frame| frame.start_if_overlapped(is_future)),
+            parent_on_other_stream: is_elsewhere.then_some(innermost.scope().name),
         }
-        let enclosing = enclosing(around, measurement.scope.stream_key, is_future);
-        measurement.set_enclosing(&enclosing);
     }
 
     /// Makes room for one more frame.
@@ -201,22 +171,21 @@ impl ScopeStack {
         old.filter_map(GpuFrame::into_opened).for_each(abandon);
     }
 
-    /// Takes the scope with a serial number out if it is the innermost one and no streams were bound late.
-    #[inline(always)]
-    pub(super) fn take_ordinary(&mut self, serial: u64) -> Option<OpenGpuScope> {
-        match self.frames.pop_if(|last| last.is_ordinary_scope(serial)) {
-            Some(GpuFrame::Scope { opened, .. }) => Some(opened),
-            _ => None,
-        }
-    }
-
     /// Takes the scope with a serial number out, after making it the innermost one. Scopes inside it are displaced: they
     /// may still end, but no later scope is inside them.
+    #[inline(always)]
     pub(super) fn take(&mut self, serial: u64) -> Option<OpenGpuScope> {
+        if let Some(GpuFrame::Scope { opened, .. }) =
+            self.frames.pop_if(|last| last.is_scope(serial))
+        {
+            return Some(opened);
+        }
         self.make_innermost(serial)?;
         self.pop_innermost()
     }
 
+    #[cold]
+    #[inline(never)]
     fn make_innermost(&mut self, serial: u64) -> Option<()> {
         let is_it = |frame: &GpuFrame| frame.is_scope(serial);
         if let Some(index) = self.frames.iter().rposition(is_it) {
@@ -234,65 +203,46 @@ impl ScopeStack {
     pub(super) fn key_of(&self, serial: u64) -> Option<u64> {
         let mut frames = self.frames.iter().rev().chain(&self.displaced);
         let frame = frames.find(|frame| frame.is_scope(serial))?;
-        frame.opened().map(OpenGpuScope::key)
+        Some(frame.scope().key)
     }
 
     /// Returns the stream of a scope that is open on this thread.
     pub(super) fn stream_of(&self, serial: u64) -> Option<RawStream> {
         let mut frames = self.frames.iter().rev();
         let frame = frames.find(|frame| frame.is_scope(serial))?;
-        Some(frame.opened()?.measurement.scope.stream_key.stream)
+        Some(frame.scope().stream_key.stream)
     }
 
-    /// Makes a future the innermost entry during a poll, with its scope if it has one.
-    pub(super) fn push_poll(&mut self, serial: u64, task: Option<TaskGpuScope>) {
-        if let Some(opened) = task.as_ref().and_then(TaskGpuScope::opened) {
-            let first = &*opened.measurement;
-            for on_stream in iter::once(first).chain(first.further()) {
-                let stream_key = on_stream.scope.stream_key;
-                note_future(&mut self.frames, |other| other.is_on(stream_key));
-            }
+    /// Makes a future's scope the innermost one during a poll. Returns the key for [`pop_poll`](Self::pop_poll).
+    pub(super) fn push_poll(&mut self, task: &TaskGpuScope) -> Option<u64> {
+        let (scope, start) = (task.scope()?, task.start());
+        // The future may be pending while its enclosing scope opens others, which then overlap it.
+        let is_parent = |other: &ScopeRef| other.stream_key == scope.stream_key && other.has_begun;
+        let mut frames = self.frames.iter_mut().rev();
+        let parent = frames.find(|frame| is_parent(frame.scope()));
+        if let Some(GpuFrame::Scope { opened, .. }) = parent {
+            opened.has_futures = true;
         }
         self.reserve();
-        self.frames.push(GpuFrame::Poll { serial, task });
+        self.frames.push(GpuFrame::Poll { scope, start });
+        Some(scope.key)
     }
 
-    /// Ends a poll, and returns the scope of the future. Scopes that were opened during the poll and are still open may end in
-    /// a later poll.
-    pub(super) fn pop_poll(&mut self, number: u64) -> Option<TaskGpuScope> {
+    /// Ends a poll. Scopes that were opened during the poll and are still open may end in a later poll.
+    pub(super) fn pop_poll(&mut self, key: u64) {
         let is_it =
-            |frame: &GpuFrame| matches!(frame, GpuFrame::Poll { serial, .. } if *serial == number);
-        let frame = if let Some(index) = self.frames.iter().rposition(is_it) {
+            |frame: &GpuFrame| matches!(frame, GpuFrame::Poll { scope, .. } if scope.key == key);
+        if let Some(index) = self.frames.iter().rposition(is_it) {
             self.displace(index + 1);
-            self.frames.pop()
-        } else {
-            // A scope around the poll was closed inside.
-            let index = self.displaced.iter().rposition(is_it)?;
-            Some(self.displaced.remove(index))
-        };
-        match frame {
-            Some(GpuFrame::Poll { task, .. }) => task,
-            _ => None,
+            self.frames.truncate(index);
         }
     }
 
-    /// Returns the frame of an open scope or poll of this thread, also if it is displaced.
-    pub(super) fn frame_of(&mut self, serial: u64) -> Option<&mut GpuFrame> {
-        let mut frames = self.frames.iter_mut().rev().chain(&mut self.displaced);
-        frames.find(|frame| frame.serial() == serial)
-    }
-
-    /// Returns an open scope of this thread, also if it is displaced.
-    pub(super) fn scope_of(&mut self, serial: u64) -> Option<&mut OpenGpuScope> {
-        let mut frames = self.frames.iter_mut().rev().chain(&mut self.displaced);
-        let frame = frames.find(|frame| frame.is_scope(serial))?;
-        frame.opened_mut()
-    }
-
-    /// Displaces the entries from an index on.
+    /// Displaces the scopes from an index on.
     fn displace(&mut self, from: usize) {
         let frames = self.frames.drain(from.min(self.frames.len())..);
-        self.displaced.extend(frames);
+        self.displaced
+            .extend(frames.filter(|frame| matches!(frame, GpuFrame::Scope { .. })));
         while self.displaced.len() > MAX_DISPLACED {
             let oldest = self.displaced.remove(0);
             oldest.into_opened().into_iter().for_each(abandon);
@@ -320,63 +270,9 @@ impl ScopeStack {
     }
 }
 
-/// Returns the scopes around a new scope on a stream, of those in `around`.
-// Inlined where each scope is enclosed.
-#[inline(always)]
-fn enclosing(around: &[GpuFrame], stream_key: StreamKey, is_future: bool) -> Enclosing {
-    let mut frames = around.iter().rev();
-    let Some(innermost) = frames.clone().find_map(GpuFrame::opened) else {
-        return Enclosing::NONE;
-    };
-    let parent = frames.find_map(|frame| {
-        let opened = frame.opened()?;
-        opened.is_on(stream_key).then_some((frame, opened))
-    });
-    let scope = &innermost.measurement.scope;
-    let is_elsewhere = scope.stream_key != stream_key && !innermost.is_bound_to(stream_key);
-    Enclosing {
-        parent: parent.and_then(|(_, opened)| NonZero::new(opened.key())),
-        parent_start: parent
-            .and_then(|(frame, _)| frame.start_if_overlapped(is_future, stream_key)),
-        parent_on_other_stream: if is_elsewhere {
-            name_of(scope.name, around)
-        } else {
-            None
-        },
-    }
-}
-
-/// Returns the name of the innermost open scope. One whose streams were bound late has it from its end on; until then it is looked
-/// for where a scope inside is on another stream, unless it is recursive.
-#[inline(always)]
-fn name_of(name: u32, around: &[GpuFrame]) -> Option<u32> {
-    if name == NO_NAME {
-        return find_name(around);
-    }
-    Some(name)
-}
-
-#[cold]
-#[inline(never)]
-fn find_name(around: &[GpuFrame]) -> Option<u32> {
-    let innermost = around.iter().rfind(|frame| frame.opened().is_some())?;
-    local::name_of_open(innermost.serial())
-}
-
-/// Tells the innermost scope that `is_parent` selects that a future was polled inside.
-fn note_future(around: &mut [GpuFrame], is_parent: impl Fn(&OpenGpuScope) -> bool) {
-    // The future may be pending while its enclosing scope opens others, which then overlap it.
-    let mut frames = around.iter_mut().rev();
-    let parent = frames.find(|frame| frame.opened().is_some_and(&is_parent));
-    if let Some(GpuFrame::Scope { opened, .. }) = parent {
-        opened.has_futures = true;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cuda::context::measurement::ScopeRef;
     use crate::cuda::loss;
     use crate::cuda::thread::target::NamedBy;
     use profiler_report::CudaLoss;
@@ -392,7 +288,7 @@ mod tests {
 
     /// Opens a scope whose key is its serial number.
     fn open(stack: &mut ScopeStack, serial: u64, stream: u32) -> Enclosing {
-        let enclosing = enclosing(&stack.frames, on_stream(stream), false);
+        let enclosing = stack.enclosing(on_stream(stream), false);
         stack.reserve();
         stack.push(serial, opened(serial, stream));
         enclosing
@@ -531,14 +427,14 @@ mod tests {
         let mut stack = ScopeStack::new();
         open(&mut stack, 1, 7);
         let task = task(9, 7);
-        stack.push_poll(10, Some(task));
+        let key = stack.push_poll(&task).unwrap();
         assert_eq!(parent(&open(&mut stack, 2, 7)), 9);
-        let task = stack.pop_poll(10);
+        stack.pop_poll(key);
         assert_eq!(parent(&open(&mut stack, 3, 7)), 1);
         assert!(end(&mut stack, 3));
-        stack.push_poll(11, task);
+        let key = stack.push_poll(&task).unwrap();
         assert!(end(&mut stack, 2), "in the second poll");
-        assert!(stack.pop_poll(11).is_some());
+        stack.pop_poll(key);
         assert!(end(&mut stack, 1));
         assert!(stack.frames.is_empty() && stack.displaced.is_empty());
     }
@@ -548,30 +444,16 @@ mod tests {
         let mut stack = ScopeStack::new();
         open(&mut stack, 1, 7);
         open(&mut stack, 2, 8);
-        stack.push_poll(10, Some(task(9, 7)));
-        stack.pop_poll(10);
+        let key = stack.push_poll(&task(9, 7)).unwrap();
+        stack.pop_poll(key);
         assert!(!stack.take(2).unwrap().has_futures);
         assert!(stack.take(1).unwrap().has_futures);
     }
 
     #[test]
-    fn a_future_without_a_gpu_scope_is_no_parent() {
+    fn a_future_without_a_gpu_scope_is_not_pushed() {
         let mut stack = ScopeStack::new();
-        open(&mut stack, 1, 7);
-        stack.push_poll(9, None);
-        assert_eq!(parent(&open(&mut stack, 10, 7)), 1);
-        assert!(stack.pop_poll(9).is_none());
-        assert_eq!((stack.frames.len(), stack.displaced.len()), (1, 1));
-    }
-
-    #[test]
-    fn a_poll_keeps_the_scope_of_its_future_if_a_scope_around_it_ends_inside() {
-        let mut stack = ScopeStack::new();
-        open(&mut stack, 1, 7);
-        stack.push_poll(9, Some(task(8, 7)));
-        assert!(end(&mut stack, 1));
-        let task = stack.pop_poll(9).expect("it is displaced");
-        assert_eq!(task.key(), 8);
-        assert!(stack.frames.is_empty() && stack.displaced.is_empty());
+        assert_eq!(stack.push_poll(&TaskGpuScope::default()), None);
+        assert!(stack.frames.is_empty());
     }
 }

@@ -31,9 +31,6 @@ pub(crate) struct GpuThread {
     pub(super) number: u32,
     /// How many GPU scopes the thread has opened.
     opened: u64,
-    /// All open scopes from this serial on that have no GPU time have begun without a stream, and their ends ask whether one was
-    /// bound; zero if that is not known of any.
-    first_without: u64,
     pub(super) stack: ScopeStack,
     caches: Vec<ContextCache>,
     current: Option<Stream>,
@@ -80,7 +77,6 @@ impl GpuThread {
         Self {
             number: 0,
             opened: 0,
-            first_without: 0,
             stack: ScopeStack::new(),
             caches: Vec::new(),
             current: None,
@@ -116,25 +112,6 @@ impl GpuThread {
     pub(super) fn next_key(&mut self, number: u32) -> u64 {
         self.opened += 1;
         u64::from(number) << 40 | self.opened & ((1 << 40) - 1)
-    }
-
-    /// Notes that a scope has begun without a stream.
-    #[inline(always)]
-    pub(super) fn note_without(&mut self, serial: u64) {
-        if self.first_without == 0 {
-            self.first_without = serial;
-        }
-    }
-
-    /// Notes that a scope has begun without a context, whose end does not ask whether a stream was bound.
-    #[inline(always)]
-    pub(super) fn note_without_context(&mut self) {
-        self.first_without = 0;
-    }
-
-    /// Returns `true` if the end of an open scope asks whether a stream was bound: if it has begun since a driver is in use.
-    pub(super) fn asks_from(&self, serial: u64) -> bool {
-        self.first_without != 0 && serial >= self.first_without
     }
 
     /// Returns a reference to a new scope whose stream is not known.
@@ -261,6 +238,16 @@ pub(crate) fn known_number() -> u32 {
 /// Returns `true` if this thread must not call the driver, because it may be inside a host function.
 pub(crate) fn is_backing_off() -> bool {
     with(|thread| thread.backoff.is_active()).unwrap_or(false)
+}
+
+/// Makes a future's scope the innermost one of this thread during a poll. Returns the key for [`pop_poll`].
+pub(crate) fn push_poll(task: &TaskGpuScope) -> Option<u64> {
+    with(|thread| thread.stack.push_poll(task))?
+}
+
+/// Ends a poll.
+pub(crate) fn pop_poll(key: u64) {
+    with(|thread| thread.stack.pop_poll(key));
 }
 
 /// Returns the key of a scope that is open on this thread; zero for none.

@@ -144,7 +144,7 @@ impl Progress {
         }
         match (self.cuda.ok().and_then(TaskGpuScope::into_opened), log) {
             (Some(gpu), log) => {
-                cuda::end_task(gpu, name, span, cell, log);
+                cuda::end_task(gpu, span, cell, log);
             }
             (None, Some(log)) if !has_no_stream && cuda::context_became_current() => {
                 cuda::end_without_context(name, span, cell, Some(log));

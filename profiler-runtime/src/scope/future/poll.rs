@@ -42,6 +42,8 @@ pub(super) struct PollGuard<'a> {
     outer_serial: Innermost,
     outer_child_ticks: i64,
     outer_poll: u64,
+    /// The position of the future among the open GPU scopes of the thread; 0 if it is not one of them.
+    cuda_place: u64,
     /// The serial of the entered argument `parent`; 0 without one.
     entered: u64,
     /// `false` if the future is not measured, or has finished.
@@ -71,6 +73,7 @@ impl<'a> PollGuard<'a> {
             outer_serial: Innermost::NONE,
             outer_child_ticks: 0,
             outer_poll: 0,
+            cuda_place: 0,
             entered: 0,
             is_open: false,
             is_ordinary: false,
@@ -151,16 +154,17 @@ impl<'a> PollGuard<'a> {
         };
         // Last, as for any scope.
         self.start = now();
-        self.state.progress.get_or_insert_with(|| Progress {
+        let progress = self.state.progress.get_or_insert_with(|| Progress {
             unwinding: panicking(),
             cuda,
             range,
             record,
             ..Progress::new(self.start, true)
         });
+        let place = progress.cuda.as_ref().ok().and_then(cuda::push_poll);
+        self.cuda_place = place.unwrap_or(0);
         self.is_open = true;
         local::with_state(|state| self.push(state, is_first));
-        self.push_cuda();
         if decision.has_thread_time() {
             local::begin_thread_time(self.serial, self.outer_serial.serial());
         }
@@ -302,7 +306,9 @@ impl<'a> PollGuard<'a> {
         }
         let place = local::place(self.outer_serial);
         local::with_state(|state| self.pop(state, elapsed));
-        self.pop_cuda();
+        if self.cuda_place != 0 {
+            catch_own_panic("a poll ended", || cuda::pop_poll(self.cuda_place));
+        }
         if let Some(cell) = self.cell.filter(|_| session::is_recording()) {
             catch_own_panic("a poll ended", || self.record(cell, place, elapsed));
         }
@@ -317,28 +323,6 @@ impl<'a> PollGuard<'a> {
         }
         if let Some(cell) = self.cell {
             local::give_back(cell);
-        }
-    }
-
-    /// Makes the future the innermost one among the open GPU scopes of the thread, if it has a GPU side or may get one.
-    fn push_cuda(&mut self) {
-        if let Some(progress) = &mut self.state.progress
-            && self.serial != 0
-            && !matches!(progress.cuda, Err(Begun::NoDriver))
-        {
-            cuda::push_poll(self.serial, &mut progress.cuda);
-        }
-    }
-
-    /// Takes the GPU side back from the thread.
-    fn pop_cuda(&mut self) {
-        if let Some(progress) = &mut self.state.progress
-            && !matches!(progress.cuda, Ok(_) | Err(Begun::NoDriver))
-        {
-            let popped = catch_own_panic("a poll ended", || cuda::pop_poll(self.serial));
-            if let Some(task) = popped.flatten() {
-                progress.cuda = Ok(task);
-            }
         }
     }
 

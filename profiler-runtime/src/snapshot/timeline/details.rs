@@ -28,7 +28,6 @@ impl Builder<'_> {
                 RecordKind::Future { polled } => Some(self.times.of_length(polled)),
                 _ => None,
             }),
-            is_late: false,
             non_exhaustive: (),
         };
         if details == SliceDetails::default() {
@@ -36,18 +35,6 @@ impl Builder<'_> {
         }
         self.timeline.details.push(details);
         Some(index_of(self.timeline.details.len() - 1))
-    }
-
-    /// Returns the index of the details of a GPU time whose stream was bound late.
-    pub(super) fn late_details(&mut self) -> u32 {
-        let details = &mut self.timeline.details;
-        *self.late_details.get_or_insert_with(|| {
-            details.push(SliceDetails {
-                is_late: true,
-                ..SliceDetails::default()
-            });
-            index_of(details.len() - 1)
-        })
     }
 
     fn shared(&mut self, text: String) -> Arc<str> {

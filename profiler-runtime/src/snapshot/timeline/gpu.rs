@@ -10,7 +10,7 @@ use profiler_report::{Replay, Slice, SliceKind, Track, TrackKind};
 
 use super::Builder;
 use crate::cuda::GpuRecord;
-use crate::session::{NONE, records};
+use crate::session::NONE;
 use crate::snapshot::window::counters::InFlight;
 use crate::snapshot::window::streams::{TimedScope, for_each_stream};
 use crate::snapshot::window::track_names::{device_names, stream_name, stream_numbers};
@@ -66,15 +66,16 @@ impl Builder<'_> {
         let trace = self.trace;
         let before = self.timeline.slices.len();
         for (scope, node) in (0..).zip(&trace.nodes) {
-            let all = records(&trace.gpu, node).map(|gpu| &trace.gpu[gpu as usize]);
-            for gpu in all.filter(|gpu| gpu.loss.is_none() && gpu.start.is_none()) {
-                let Some(stream) = tracks.get(&(gpu.device, gpu.stream_key)) else {
-                    continue;
-                };
-                let start = self.times.of_ticks(trace.scopes[scope as usize].start);
-                let slice = self.gpu_slice(gpu, scope, *stream, (start, start));
-                self.timeline.slices.push(slice);
-            }
+            let gpu = trace.gpu.get(node.gpu as usize);
+            let Some(gpu) = gpu.filter(|gpu| gpu.loss.is_none() && gpu.start.is_none()) else {
+                continue;
+            };
+            let Some(stream) = tracks.get(&(gpu.device, gpu.stream_key)) else {
+                continue;
+            };
+            let start = self.times.of_ticks(trace.scopes[scope as usize].start);
+            let slice = self.gpu_slice(gpu, scope, *stream, (start, start));
+            self.timeline.slices.push(slice);
         }
         if self.timeline.slices.len() > before {
             let slices = &mut self.timeline.slices[first..];
@@ -117,7 +118,6 @@ impl Builder<'_> {
             measured_ns: (measured != end - start).then_some(measured),
             kind: SliceKind::GpuScope,
             parent: (scope != NONE).then_some(scope),
-            details: gpu.is_late.then(|| self.late_details()),
             ..Slice::default()
         }
     }

@@ -109,8 +109,6 @@ struct Builder<'t> {
     shapes: HashMap<String, u32>,
     /// The texts of stacks. Many scopes have the same.
     stacks: HashSet<Arc<str>>,
-    /// The index of the details of all GPU times whose streams were bound late, once there are some.
-    late_details: Option<u32>,
     /// The process, which all tracks have in common.
     process: Track,
 }
@@ -156,7 +154,6 @@ impl<'t> Builder<'t> {
             names: HashMap::new(),
             shapes: HashMap::new(),
             stacks: HashSet::new(),
-            late_details: None,
             process: Track {
                 process: process_id().into(),
                 process_name: program,

@@ -4,7 +4,7 @@ use profiler_report::internal::{GpuSlice, NO_PARENT};
 
 use super::times::Times;
 use super::{has_start, whole};
-use crate::session::{NONE, Trace, records};
+use crate::session::{NONE, Trace};
 
 /// A GPU time and its scope, as indices.
 #[derive(Clone, Copy)]
@@ -47,10 +47,11 @@ pub(crate) fn for_each_stream(
 fn by_stream(trace: &Trace) -> Vec<TimedScope> {
     let mut timed: Vec<TimedScope> = (0..)
         .zip(&trace.nodes)
-        .flat_map(|(scope, node)| {
-            records(&trace.gpu, node).map(move |gpu| TimedScope { gpu, scope })
+        .map(|(scope, node)| TimedScope {
+            gpu: node.gpu,
+            scope,
         })
-        .filter(|timed| has_start(&trace.gpu[timed.gpu as usize]))
+        .filter(|timed| trace.gpu.get(timed.gpu as usize).is_some_and(has_start))
         .collect();
     timed.sort_unstable_by_key(|timed| {
         let gpu = &trace.gpu[timed.gpu as usize];
@@ -79,15 +80,14 @@ fn item(trace: &Trace, times: Times<'_>, of: TimedScope, place_of: &[u32]) -> Gp
     let gpu = &trace.gpu[of.gpu as usize];
     let scope = &trace.scopes[of.scope as usize];
     let parent = around(trace, of.scope)
-        .flat_map(|around| records(&trace.gpu, &trace.nodes[around as usize]))
-        .map(|gpu| place_of[gpu as usize])
-        .find(|place| *place != NONE);
+        .filter_map(|around| place_of.get(trace.nodes[around as usize].gpu as usize))
+        .find(|place| **place != NONE);
     GpuSlice {
         start: times.measured(gpu.start.unwrap_or_default()),
-        length: whole(gpu.on_stream),
+        length: whole(gpu.ns),
         uncertainty: whole(gpu.uncertainty_ns.into()),
         host: times.of_ticks(scope.start),
         thread: scope.thread,
-        parent: parent.map_or(NO_PARENT, |place| place as usize),
+        parent: parent.map_or(NO_PARENT, |place| *place as usize),
     }
 }

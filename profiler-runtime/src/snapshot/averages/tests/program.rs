@@ -281,9 +281,6 @@ impl Program {
                 uncertainty_ns: 0.0,
                 ns: known.elapsed as f64,
                 own,
-                on_stream: known.elapsed as f64,
-                is_further: false,
-                is_late: false,
                 cpu_end: scope.end(),
             });
         }
