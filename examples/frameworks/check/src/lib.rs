@@ -55,11 +55,6 @@ impl Program {
         self
     }
 
-    /// Returns the folder of the simulated driver.
-    pub fn driver(&self) -> std::path::PathBuf {
-        self.folder.path().join("driver")
-    }
-
     /// Runs the program to its end.
     ///
     /// # Panics
