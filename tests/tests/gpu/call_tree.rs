@@ -68,11 +68,9 @@ fn gpu_times_stand_on_the_paths_of_their_calls() {
         };
         run(future.measure_execution_time("load").stream(&stream));
         let parent = Handle::current();
-        std::thread::scope(|threads| {
-            threads.spawn(|| {
-                let _parent = parent.enter();
-                layer(50_000);
-            });
+        on_a_thread(|| {
+            let _parent = parent.enter();
+            layer(50_000);
         });
     });
     layer(60_000);
