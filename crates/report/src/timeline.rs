@@ -245,6 +245,9 @@ pub struct SliceDetails {
     /// for its tables has it.
     #[doc(hidden)]
     pub polled_ns: Option<i64>,
+    /// `true` if streams were bound to it while it was open. Only a window's time line has it.
+    #[doc(hidden)]
+    pub is_bound: bool,
     #[doc(hidden)]
     pub non_exhaustive: (),
 }

@@ -60,7 +60,7 @@ pub(crate) use links::{
 };
 pub(crate) use ranges::{begin_range, end_range, end_ranges_inside, first_range};
 pub use shared_scope::HandleId;
-pub(crate) use shared_scope::SharedScope;
+pub(crate) use shared_scope::{FirstSegment, Segments, SharedScope};
 use slots::CurrentTable;
 pub(crate) use slots::{id_at, slot_index};
 pub(crate) use thread_times::{begin_thread_time, end_thread_time};
@@ -230,6 +230,14 @@ pub(crate) fn open_names(up_to: u64) -> Arc<[u32]> {
         .collect();
     open.sort_unstable();
     open.into_iter().map(|(_, name)| name).collect()
+}
+
+/// Returns the name of an open scope or poll of this thread, unless a call of its name is open around it.
+#[cold]
+fn name_of_outermost(serial: u64) -> Option<u32> {
+    let mut cells = all_cells();
+    let cell = cells.find(|cell| cell.outermost() == serial)?;
+    Some(cell.name())
 }
 
 /// Returns what threads share of the innermost open scope, or of the innermost entered handle's. Returns `None` if no scope is

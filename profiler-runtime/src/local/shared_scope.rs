@@ -4,8 +4,11 @@ use std::mem;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, SystemTime};
 
 use profiler_host::sync::Lock;
+use profiler_report::CudaLoss;
+use profiler_report::internal::StreamKey;
 
 use crate::clock::now;
 use crate::name;
@@ -65,8 +68,133 @@ pub(crate) struct SharedScope {
     pub(super) calls: Arc<[SharedCall]>,
     /// The times of devices that something else measured in the scope.
     reported: Lock<Reported>,
+    /// The GPU times on streams that were bound to the scope.
+    segments: Lock<Option<Box<Segments>>>,
     /// For how long children on other threads ran while the scope itself waited.
     pub(crate) coverage: Coverage,
+}
+
+/// The GPU times of a scope on the streams that [`bind_stream`](crate::cuda::bind_stream) bound to it: a segment lasts from the
+/// call until another stream is bound, or until the scope or the poll ends.
+#[derive(Debug, Default)]
+pub(crate) struct Segments {
+    /// The name of the scope, if it was looked for and found: a name that is open around the scope too is not.
+    name: Option<u32>,
+    has_looked: bool,
+    /// Those that are open on a thread.
+    open: u32,
+    /// Those that have ended, and were neither read nor lost.
+    unread: u32,
+    /// The sum of those that were read, in nanoseconds.
+    pub(crate) ns: f64,
+    /// The sum without the scopes inside on the same stream.
+    pub(crate) own: f64,
+    /// The first of them.
+    pub(crate) first: Option<FirstSegment>,
+    /// When the last of them ended, if all starts are known.
+    until: Option<SystemTime>,
+    /// The other streams.
+    pub(crate) more_streams: Vec<StreamKey>,
+    /// Why one was lost.
+    pub(crate) loss: Option<CudaLoss>,
+}
+
+/// The first segment of a scope.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FirstSegment {
+    pub(crate) stream_key: StreamKey,
+    pub(crate) device: Option<u32>,
+    /// When it began on the time line of the host, and how uncertain that is in nanoseconds, if it is known.
+    pub(crate) start: Option<(SystemTime, f64)>,
+}
+
+impl Segments {
+    /// The most streams that are kept, as many as a row lists.
+    const MAX_STREAMS: usize = 8;
+
+    /// Notes that one begins in the scope or poll with this serial. Returns the scope's name, if it is found.
+    pub(crate) fn begin(&mut self, serial: u64) -> Option<u32> {
+        self.open += 1;
+        if !mem::replace(&mut self.has_looked, true) {
+            self.name = super::name_of_outermost(serial);
+        }
+        self.name
+    }
+
+    /// Takes back that one has begun.
+    pub(crate) fn cancel(&mut self) {
+        self.open = self.open.saturating_sub(1);
+    }
+
+    /// Notes that an open one has ended.
+    pub(crate) fn end(&mut self) {
+        self.open = self.open.saturating_sub(1);
+        self.unread += 1;
+    }
+
+    /// Adds the times of one that has ended.
+    pub(crate) fn read(&mut self, segment: FirstSegment, ns: f64, own: f64) {
+        self.unread = self.unread.saturating_sub(1);
+        self.ns += ns;
+        self.own += own;
+        let end = segment
+            .start
+            .and_then(|(start, _)| start.checked_add(Duration::try_from_secs_f64(ns / 1e9).ok()?));
+        self.until = match self.first {
+            None => end,
+            Some(_) => self.until.zip(end).map(|(one, other)| one.max(other)),
+        };
+        // Streams are read in any order.
+        let first = *self.first.get_or_insert(segment);
+        let start = |segment: &FirstSegment| segment.start.map(|(start, _)| start);
+        let (first, other) = match (start(&first), start(&segment)) {
+            (Some(start), Some(other)) if other < start => (segment, first),
+            _ => (first, segment),
+        };
+        self.first = Some(first);
+        self.more_streams.retain(|known| *known != first.stream_key);
+        let is_known =
+            other.stream_key == first.stream_key || self.more_streams.contains(&other.stream_key);
+        if !is_known && self.more_streams.len() < Self::MAX_STREAMS {
+            self.more_streams.push(other.stream_key);
+        }
+    }
+
+    /// Counts one that has ended as lost.
+    pub(crate) fn lose(&mut self, loss: CudaLoss) {
+        self.unread = self.unread.saturating_sub(1);
+        self.loss.get_or_insert(loss);
+    }
+
+    /// Counts an open one as lost.
+    pub(crate) fn abandon(&mut self) {
+        self.end();
+        self.lose(CudaLoss::Abandoned);
+    }
+
+    /// Returns how long it took from the begin of the first to the end of the last, in nanoseconds; their sum if that is not
+    /// known.
+    pub(crate) fn extent(&self) -> f64 {
+        let first = self.first.and_then(|first| first.start);
+        let extent = first
+            .zip(self.until)
+            .and_then(|((start, _), until)| until.duration_since(start).ok());
+        extent.map_or(self.ns, |extent| extent.as_nanos() as f64)
+    }
+
+    /// Returns `true` if none is awaited. The scope has ended: one that is open is on a thread that the scope has left.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.unread == 0
+    }
+
+    fn are_there(&self) -> bool {
+        self.open > 0 || self.unread > 0 || self.first.is_some() || self.loss.is_some()
+    }
+
+    /// Returns why the scope has no GPU time.
+    pub(crate) fn loss(&self) -> Option<CudaLoss> {
+        self.loss.or((self.open > 0).then_some(CudaLoss::Abandoned))
+    }
 }
 
 /// Times of devices that something else measured. Which name is theirs, the scope says when it ends.
@@ -104,6 +232,19 @@ impl SharedScope {
         reported.count();
     }
 
+    /// Runs `f` on the segments of the scope. The caller is inside of the profiler.
+    pub(crate) fn segments<T>(&self, f: impl FnOnce(&mut Segments) -> T) -> T {
+        f(self.segments.lock().get_or_insert_default())
+    }
+
+    /// Returns `true` if a stream was bound to the scope.
+    pub(crate) fn has_segments(&self) -> bool {
+        self.segments
+            .lock()
+            .as_deref()
+            .is_some_and(Segments::are_there)
+    }
+
     /// Shares a scope that the calling thread is in.
     pub(super) fn new(
         names: Arc<[u32]>,
@@ -116,6 +257,7 @@ impl SharedScope {
             caller,
             calls,
             reported: Lock::new(Reported::default()),
+            segments: Lock::new(None),
             coverage: Coverage::new(now()),
         })
     }

@@ -183,7 +183,7 @@ impl OpenScope {
                 own: 0,
                 span,
                 panicked: false,
-                shared: 0,
+                shared: None,
                 // The direct path opens no scope directly inside an entry with a link.
                 place: Place {
                     enclosing: self.outer_serial.unlinked(),

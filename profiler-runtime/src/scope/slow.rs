@@ -1,5 +1,6 @@
 //! The slow path that opens and closes a scope, and where a closed scope goes.
 
+use std::sync::Arc;
 use std::thread::panicking;
 
 use profiler_host::diagnostics::catch_own_panic;
@@ -8,9 +9,9 @@ use super::open::{CountOutcome, OpenScope, ScopeArgs, begin_gpu};
 use super::serial::Flags;
 use crate::clock::{elapsed, has_counter, now};
 use crate::collect;
-use crate::cuda::{self, CpuSpan, nvtx};
+use crate::cuda::{self, BoundCall, CpuSpan, nvtx};
 use crate::local::callers::{self, CountedCall};
-use crate::local::{self, Innermost, NoCell, Place, ThreadState};
+use crate::local::{self, Innermost, NoCell, Place, SharedScope, ThreadState};
 use crate::log_record::LogRequest;
 use crate::losses;
 use crate::name;
@@ -178,8 +179,8 @@ pub(super) struct ClosedScope {
     pub(super) own: i64,
     /// `true` if a panic ended the scope.
     pub(super) panicked: bool,
-    /// The id of the scope's [`SharedScope`](local::SharedScope); 0 if it has none.
-    pub(super) shared: u64,
+    /// What the scope shared between threads.
+    pub(super) shared: Option<Arc<SharedScope>>,
     pub(super) place: Place,
 }
 
@@ -193,7 +194,7 @@ impl OpenScope {
         let end = now();
         let elapsed = elapsed(self.start, end);
         let panicked = panicking() && !self.has(Flags::UNWINDING);
-        let mut shared = 0;
+        let mut shared = None;
         // Before the scope closes, which may remove a handle that was left inside it.
         let place = local::place(self.outer_serial);
         let (outermost, own) =
@@ -240,15 +241,18 @@ impl OpenScope {
     }
 
     /// Ends what the scope shares with other threads, and counts the time in which their scopes covered it as that of
-    /// children. Returns the id, or 0 if it shares nothing; and that time, in ticks.
-    pub(super) fn close_shared(&self, end: u64) -> (u64, i64) {
+    /// children. Returns what it shared, and that time in ticks.
+    pub(super) fn close_shared(&self, end: u64) -> (Option<Arc<SharedScope>>, i64) {
         let serial = self.serial();
         if local::innermost() == Innermost::new(serial) {
-            return (0, 0);
+            return (None, 0);
         }
-        let Some(shared) = local::disown(serial) else {
-            return (0, 0);
+        // What it shared was forgotten if a scope around it has ended before.
+        let shared = local::disown(serial).or_else(|| cuda::bound_scope(serial));
+        let Some(shared) = shared else {
+            return (None, 0);
         };
+        cuda::end_segment_of(&shared, serial, end);
         let covered = shared.coverage.end(end);
         shared.end(self.id());
         let counted = local::with_state(|state| {
@@ -260,7 +264,7 @@ impl OpenScope {
             is_innermost
         });
         let is_counted = counted == Some(true);
-        (shared.id, if is_counted { covered } else { 0 })
+        (Some(shared), if is_counted { covered } else { 0 })
     }
 
     /// Closes a scope that is part of the thread's state. Returns `true` if no other scope of its name is around it, and its
@@ -364,12 +368,17 @@ impl OpenScope {
     /// session if one records it; and to the environment's session if it ends a step.
     pub(super) fn dispatch(&self, closed: &ClosedScope, log: Option<LogRequest>) {
         let (cell, span) = (self.writable_cell(), closed.span);
+        let bound = BoundCall::of(closed.shared.as_ref(), self.id());
         // First, so that memory allocated below does not count as the scope's.
-        let recorded = self.has(Flags::RECORDED).then(|| self.ended(closed));
-        if self.has(Flags::NO_STREAM) {
+        let recorded = self
+            .has(Flags::RECORDED)
+            .then(|| self.ended(closed, bound.as_ref()));
+        if self.has(Flags::NO_STREAM) && bound.is_none() {
             cuda::count_without_stream(cell, span.elapsed);
         }
-        if self.has(Flags::CUDA) {
+        if let Some(bound) = bound {
+            bound.end(span, cell, log);
+        } else if self.has(Flags::CUDA) {
             cuda::end(self.serial(), span, cell, log);
         } else if self.has(Flags::NO_CONTEXT) && cuda::context_became_current() {
             cuda::end_without_context(self.id(), span, cell, log);
@@ -396,7 +405,7 @@ impl OpenScope {
     }
 
     /// Returns the scope as sessions record it, or `None` if it is detached.
-    fn ended(&self, closed: &ClosedScope) -> Option<EndedScope> {
+    fn ended(&self, closed: &ClosedScope, bound: Option<&BoundCall>) -> Option<EndedScope> {
         if self.has(Flags::DETACHED) {
             return None;
         }
@@ -406,7 +415,7 @@ impl OpenScope {
             name: self.id(),
             serial,
             place: closed.place,
-            shared: closed.shared,
+            shared: closed.shared.as_ref().map_or(0, |shared| shared.id),
             start: self.start,
             elapsed: closed.span.elapsed,
             ending: if closed.panicked {
@@ -414,10 +423,10 @@ impl OpenScope {
             } else {
                 RecordEnding::Returned
             },
-            cuda: if self.has(Flags::CUDA) {
-                cuda::key_of(serial)
-            } else {
-                0
+            cuda: match bound {
+                Some(bound) => bound.key(),
+                None if self.has(Flags::CUDA) => cuda::key_of(serial),
+                None => 0,
             },
         })
     }

@@ -68,13 +68,15 @@ fn index_of(index: usize) -> u32 {
 
 fn node(scope: &ScopeRecord, gpu: &[GpuRecord]) -> LinkedScope {
     let found = (scope.cuda != 0).then(|| gpu.binary_search_by_key(&scope.cuda, |gpu| gpu.key));
+    let found = found.and_then(Result::ok);
     let own = match scope.kind {
         RecordKind::Future { polled } => polled,
         _ => scope.elapsed,
     };
     LinkedScope {
         parent: NONE,
-        gpu: found.and_then(Result::ok).map_or(NONE, index_of),
+        gpu: found.map_or(NONE, index_of),
+        is_bound: found.is_some_and(|found| gpu[found].is_bound),
         own,
     }
 }

@@ -106,6 +106,11 @@ impl<'t> Event<'t> {
         self.gpu_record().and_then(|gpu| gpu.loss)
     }
 
+    /// Returns `true` if streams were bound to the scope while it was open.
+    pub(crate) fn is_bound(self) -> bool {
+        self.node().is_bound
+    }
+
     pub(crate) fn gpu_record(self) -> Option<&'t GpuRecord> {
         self.trace.gpu.get(self.node().gpu as usize)
     }

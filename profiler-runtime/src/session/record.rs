@@ -59,6 +59,8 @@ pub(crate) struct LinkedScope {
     pub(crate) parent: u32,
     /// The index of its GPU time.
     pub(crate) gpu: u32,
+    /// `true` if streams were bound to it while it was open.
+    pub(crate) is_bound: bool,
     /// Its time without its children, in ticks.
     pub(crate) own: i64,
 }

@@ -108,12 +108,14 @@ impl Sample {
             name,
             is_replay: false,
             loss: None,
+            is_bound: false,
             stream_key,
             device: Some(0),
             start: Some(self.anchor.unix_ns() + start),
             uncertainty_ns: 1000.0,
             ns,
             own,
+            extent: ns,
             cpu_end,
         });
     }

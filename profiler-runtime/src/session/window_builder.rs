@@ -169,20 +169,21 @@ impl WindowBuilder {
         self.work.lost.add(before.work.lost);
     }
 
-    /// Sorts and links the records. Returns `None` if memory is short.
-    fn link(&mut self) -> Option<Vec<LinkedScope>> {
-        assemble::discard_unrelated(&self.scopes, &mut self.gpu, u64::MAX)?;
-        assemble::link(&mut self.scopes, &mut self.gpu)
-    }
-
-    /// Builds the trace of a complete window.
-    pub(super) fn into_trace(mut self, spec: &WindowSpec, closing: WindowClose) -> Trace {
-        let nodes = self.link().unwrap_or_else(|| {
+    /// Sorts and links the records. Without memory for that, gives them up.
+    fn link(&mut self) -> Vec<LinkedScope> {
+        let linked = assemble::discard_unrelated(&self.scopes, &mut self.gpu, u64::MAX)
+            .and_then(|()| assemble::link(&mut self.scopes, &mut self.gpu));
+        linked.unwrap_or_else(|| {
             let (scopes, work) = self.clear_records();
             self.no_memory += scopes;
             self.work.lost.no_memory += work;
             Vec::new()
-        });
+        })
+    }
+
+    /// Builds the trace of a complete window.
+    pub(super) fn into_trace(mut self, spec: &WindowSpec, closing: WindowClose) -> Trace {
+        let mut nodes = self.link();
         let lost = spec.lost_after.since(spec.lost_before);
         let steps = closing.steps.into_iter().map(|step| Step {
             number: step.number,
@@ -222,6 +223,7 @@ impl WindowBuilder {
         };
         let mut work = self.work.build(&around);
         describe(&mut work, spec, closing.recording);
+        remove_bound(&work, &mut self.scopes, &mut nodes);
         work.notes
             .extend(work_check::check(&work, &nodes, &self.gpu).note());
         // A scope without a GPU time has that of its kernels, or of what a framework has reported.
@@ -278,6 +280,16 @@ impl WindowBuilder {
                 metadata: closing.metadata,
             },
         }
+    }
+}
+
+/// Removes the GPU times of scopes to which streams were bound, if kernels were recorded. These tell more, and would be counted
+/// beside the sums.
+fn remove_bound(work: &WindowWork, scopes: &mut [ScopeRecord], nodes: &mut [LinkedScope]) {
+    let is_bound = |(node, _): &(&mut LinkedScope, &mut ScopeRecord)| node.is_bound;
+    let all = nodes.iter_mut().zip(scopes);
+    for (node, scope) in all.filter(is_bound).filter(|_| work.is_recorded) {
+        (node.gpu, scope.cuda) = (NONE, 0);
     }
 }
 

@@ -99,8 +99,9 @@ fn set_cuda(row: &mut Row, totals: &GpuTimes) {
     });
     if totals.calls > 0 {
         row.cuda_histogram = Some(Histogram::of(&totals.buckets, totals.max, |ns| ns));
-        row.launch_bound = Some(totals.launch_bound as f64 / totals.calls as f64);
     }
+    row.launch_bound =
+        (totals.judged > 0).then(|| totals.launch_bound as f64 / totals.judged as f64);
     row.other_streams_ns = Some(totals.other_streams);
     row.streams = totals
         .stream_keys

@@ -26,7 +26,9 @@ pub(crate) struct GpuTimes {
     pub(crate) min: f64,
     pub(crate) max: f64,
     pub(crate) buckets: Buckets,
-    /// Calls that kept the CPU busy for at least as long as the GPU.
+    /// Calls of which it is known how long they kept the CPU busy.
+    pub(crate) judged: u64,
+    /// Those that kept the CPU busy for at least as long as the GPU.
     pub(crate) launch_bound: u64,
     /// The time of scopes that ran inside these calls on other streams.
     pub(crate) other_streams: f64,
@@ -52,8 +54,9 @@ pub(crate) struct GpuCall {
     pub(crate) ns: f64,
     /// Without the scopes inside the call on the same stream.
     pub(crate) own: f64,
-    /// How long the CPU was busy with the call, including the time to record the events.
-    pub(crate) launch_ns: f64,
+    /// How long the CPU was busy with the call, including the time to record the events. `None` if that is not known, since
+    /// streams were bound while it was open.
+    pub(crate) launch_ns: Option<f64>,
     pub(crate) outermost: bool,
     pub(crate) stream_key: StreamKey,
     /// `true` if neither the call nor its thread named the stream.
@@ -71,6 +74,7 @@ impl GpuTimes {
             min: f64::INFINITY,
             max: 0.0,
             buckets: Buckets::new(),
+            judged: 0,
             launch_bound: 0,
             other_streams: 0.0,
             without: 0,
@@ -101,11 +105,13 @@ impl GpuTimes {
         )]
         let bucket = bucket_of(ns.round() as u64).min(BUCKETS - 1);
         self.buckets.add(bucket, 1);
-        self.launch_bound += u64::from(call.launch_ns >= ns);
+        let is_launch_bound = call.launch_ns.is_some_and(|launch_ns| launch_ns >= ns);
+        self.judged += u64::from(call.launch_ns.is_some());
+        self.launch_bound += u64::from(is_launch_bound);
         self.add_stream(call.stream_key);
         self.fallback += u64::from(call.is_fallback);
         self.idle += u64::from(ns < IDLE_NS);
-        self.maybe_idle += u64::from(ns < IDLE_NS || call.launch_ns >= ns);
+        self.maybe_idle += u64::from(ns < IDLE_NS || is_launch_bound);
         self.detect_wrong_stream()
     }
 
@@ -135,7 +141,8 @@ impl GpuTimes {
         is_new
     }
 
-    fn add_stream(&mut self, stream_key: StreamKey) {
+    /// Lists a stream of a call.
+    pub(crate) fn add_stream(&mut self, stream_key: StreamKey) {
         if self.stream_keys.len() < MAX_STREAMS && !self.stream_keys.contains(&stream_key) {
             self.stream_keys.push(stream_key);
         }
@@ -201,7 +208,7 @@ mod tests {
     const IDLE_CALL: GpuCall = GpuCall {
         ns: 10_000.0,
         own: 10_000.0,
-        launch_ns: 20_000.0,
+        launch_ns: Some(20_000.0),
         outermost: true,
         stream_key: StreamKey::NOWHERE,
         is_fallback: true,
@@ -238,7 +245,7 @@ mod tests {
         for _ in 0..100 {
             times.other_streams += 50_000.0;
             let worked = GpuCall {
-                launch_ns: 5_000.0,
+                launch_ns: Some(5_000.0),
                 ..IDLE_CALL
             };
             assert!(!times.count(&worked));

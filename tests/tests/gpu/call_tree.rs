@@ -3,7 +3,7 @@
 
 use profiler_runtime::report::{CallTree, EdgeTimes};
 use profiler_runtime::{Handle, MeasureFuture, builder, measure, summary};
-use profiler_tests::gpu::{Gpu, driver, exact, finish};
+use profiler_tests::gpu::{Gpu, driver, exact, finish, on_a_thread};
 use profiler_tests::poll::{run, yields};
 
 use crate::support::captures::{begin, end};

@@ -12,7 +12,9 @@ use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::{MeasureFuture, init, scope, summary};
 use profiler_simulated_driver::Report;
 use profiler_tests::allocator::BYTES;
-use profiler_tests::gpu::{Gpu, Ran, cuda, driver, exact, finish, lost, row, settle, started};
+use profiler_tests::gpu::{
+    Gpu, Ran, cuda, driver, exact, finish, lost, on_a_thread, on_threads, row, settle, started,
+};
 
 /// No time that an event held was thrown away, but for those of anchors, which stand on streams of our own.
 fn each_time_was_read(report: &Report, streams: &[u64]) {

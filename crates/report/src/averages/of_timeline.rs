@@ -315,7 +315,13 @@ fn gpu_times(
         // A time that something else measured has another name, and says nothing of the launches.
         let call = slices.get(*caller as usize).map(&text_of);
         let is_of_call = slice.kind == SliceKind::GpuScope && call == Some(text_of(slice));
-        let is_launch_bound = is_of_call.then(|| {
+        // Before a stream was bound, the call may have done anything.
+        let is_bound = || {
+            let call = slices.get(*caller as usize);
+            call.and_then(|call| details(timeline, call))
+                .is_some_and(|details| details.is_bound)
+        };
+        let is_launch_bound = (is_of_call && !is_bound()).then(|| {
             // Events are recorded outside the two clock readings: that adds to the launch time, as in the statistics.
             let launching = ns(slices[belongs_to].duration_ns) + cost_ns;
             launching >= ns(slice.total_ns())

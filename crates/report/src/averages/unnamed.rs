@@ -29,8 +29,8 @@ struct Unnamed {
 /// `callers` are the calls that slices belong to, `texts` the number of the text of each name. `covered` are the scopes whose
 /// GPU times have the work of each slice.
 ///
-/// Launches inside of an entered handle, and those that the launch hook gave to a scope, are left out: another thread launched
-/// them, and a stream that the scope names would not be theirs.
+/// Calls to which `cuda::bind_stream` bound streams are left out. So are launches inside of an entered handle, and those that the launch hook gave to a scope: another thread
+/// launched them, and a stream that the scope names would not be theirs.
 pub(super) fn note(
     timeline: &Timeline,
     callers: &[u32],
@@ -47,7 +47,12 @@ pub(super) fn note(
         {
             continue;
         }
-        let name = timeline.slices.get(*caller as usize).map(|call| call.name);
+        let call = timeline.slices.get(*caller as usize);
+        let details = call.and_then(|call| timeline.details.get(call.details? as usize));
+        if details.is_some_and(|details| details.is_bound) {
+            continue;
+        }
+        let name = call.map(|call| call.name);
         let (Some(name), Some(stream)) = (
             name.and_then(|name| texts.get(name as usize)),
             streams.get(slice.track as usize),

@@ -3,16 +3,18 @@
 #[cfg(target_pointer_width = "64")]
 use std::mem::offset_of;
 use std::num::NonZero;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use profiler_cuda_sys::driver::Event;
 use profiler_host::diagnostics::user_code;
-use profiler_host::sync::{Queue, RaceCell, prefetch};
+use profiler_host::sync::{Queue, RaceCell, ReentrancyGuard, prefetch};
 use profiler_report::CudaLoss;
 use profiler_report::internal::StreamKey;
 
 use crate::cuda::context::Context;
 use crate::cuda::ffi::library;
+use crate::local::SharedScope;
 use crate::local::callers::CountedCall;
 use crate::log_record::LogRequest;
 
@@ -22,13 +24,16 @@ pub(crate) struct ScopeRef {
     /// Unique in the process, and never zero.
     pub(crate) key: u64,
     pub(crate) stream_key: StreamKey,
-    /// The number of the scope's name.
+    /// The number of the scope's name; [`NO_NAME`](Self::NO_NAME) if it is not known.
     pub(crate) name: u32,
     /// `true` if the scope's start event was recorded.
     pub(crate) has_begun: bool,
 }
 
 impl ScopeRef {
+    /// The number of no name.
+    pub(crate) const NO_NAME: u32 = u32::MAX;
+
     /// No scope.
     pub(crate) const NONE: Self = Self {
         key: 0,
@@ -172,6 +177,18 @@ pub(crate) struct GpuMeasurement {
     pub(crate) sequence: u64,
     /// `true` if a scope on another stream was inside. Set by the resolver.
     pub(crate) has_inner_elsewhere: bool,
+    /// `None` for an ordinary scope.
+    pub(crate) bound: Option<Bound>,
+}
+
+/// What a measurement is of a scope that was bound to streams while it was open: see
+/// [`bind_stream`](crate::cuda::bind_stream).
+#[derive(Debug)]
+pub(crate) enum Bound {
+    /// One of its segments, which began on the CPU at this time, in ticks.
+    Segment { scope: Arc<SharedScope>, begun: u64 },
+    /// The end of the call, which has no events.
+    Call(Arc<SharedScope>),
 }
 
 /// Everything that each scope writes is in one cache line, and all fields that it compares are in that of the pair or in
@@ -227,6 +244,7 @@ impl GpuMeasurement {
             log: None,
             sequence: 0,
             has_inner_elsewhere: false,
+            bound: None,
         })
     }
 
@@ -294,6 +312,11 @@ impl GpuMeasurement {
     pub(crate) fn give_back(mut self: Box<Self>) {
         if self.log.is_some() {
             user_code::drop_value(self.log.take());
+        }
+        if self.bound.is_some() {
+            // The memory is not the program's.
+            let _reentrancy = ReentrancyGuard::try_enter();
+            self.bound = None;
         }
         if library::is_shut_down() {
             return;

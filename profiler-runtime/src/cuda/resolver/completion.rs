@@ -1,5 +1,6 @@
 //! Completes scopes whose GPU times were read or lost: own times, statistics, log entries, and records for sessions.
 
+use std::collections::BTreeMap;
 use std::num::NonZero;
 
 use profiler_report::{CudaLoss, DropReason};
@@ -12,11 +13,11 @@ use super::inner_elsewhere::InnerElsewhere;
 use super::log_sender::{self, LogSender, cuda_span};
 use super::totals;
 use crate::clock::clock;
-use crate::cuda::context::measurement::{GpuMeasurement, Pair};
+use crate::cuda::context::measurement::{Bound, GpuMeasurement, Pair};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::idle;
 use crate::cuda::nvml::energy;
-use crate::local::callers;
+use crate::local::{FirstSegment, callers};
 use crate::losses::count_dropped;
 use crate::name::{self, Name};
 use crate::own_cost;
@@ -30,6 +31,8 @@ pub(super) struct Completion<D: 'static> {
     /// All names at some moment, by id: found without the lock of the registry.
     names: Vec<&'static Name>,
     pub(super) log: LogSender,
+    /// The calls that have ended and wait for segments, by the id of what their scope shares.
+    pub(super) bound_calls: BTreeMap<u64, Box<GpuMeasurement>>,
     /// The name of the scope that is in progress and not counted yet. If the thread panics, this scope is lost with it.
     pub(super) current_name: Option<u32>,
 }
@@ -42,6 +45,7 @@ impl<D: EventApi> Completion<D> {
             inner_elsewhere: InnerElsewhere::default(),
             names: Vec::new(),
             log: LogSender::default(),
+            bound_calls: BTreeMap::new(),
             current_name: None,
         }
     }
@@ -80,6 +84,10 @@ impl<D: EventApi> Completion<D> {
             }
         }
         self.current_name = None;
+        if let Some(Bound::Segment { scope, .. }) = measurement.bound.take() {
+            measurement.give_back();
+            return self.lose_segment(&scope, loss);
+        }
         totals::count_without(measurement.scope.name, loss);
         if gpu_record::are_wanted() {
             gpu_record::push(GpuRecord::lost(&measurement, loss));
@@ -105,12 +113,14 @@ impl<D: EventApi> Completion<D> {
         let own = (ns - covered).max(0.0);
         let launch_ns = launch_ns(&measurement);
         self.credit_parent(&measurement, pair, ns);
+        let segment = measurement.bound.take();
         let is_recorded = gpu_record::are_wanted();
         let has_idle = idle::is_on();
         // To locate an event takes a call of the driver, which is saved if the start is not used.
         let bounds = energy::is_shared().then(|| energy::Bounds::of(measurement.span));
         let is_placed = bounds.is_some_and(energy::Bounds::are_wide);
-        let is_used = measurement.log.is_some() || is_recorded || is_placed || has_idle;
+        let is_logged = measurement.log.is_some() || segment.is_some();
+        let is_used = is_logged || is_recorded || is_placed || has_idle;
         let anchor = anchor.filter(|_| is_used);
         let start = anchor.and_then(|anchor| anchor.host_time(self.driver, pair.begin));
         let device = pair.context.device();
@@ -126,12 +136,21 @@ impl<D: EventApi> Completion<D> {
             };
             idle::add(&measurement, device, &read);
         }
+        self.current_name = None;
+        if let Some(Bound::Segment { scope, .. }) = segment {
+            let segment = FirstSegment {
+                stream_key: measurement.scope.stream_key,
+                device,
+                start: start.map(|start| (start.wall, start.uncertainty_ns)),
+            };
+            measurement.give_back();
+            return self.read_segment(&scope, segment, (ns, own));
+        }
         if is_recorded {
             gpu_record::push(GpuRecord::read(&measurement, device, ns, own, start));
         }
-        self.current_name = None;
         if let Some(name) = self.name(measurement.scope.name) {
-            count(name, &measurement, (ns, own), launch_ns);
+            count(name, &measurement, (ns, own), Some(launch_ns));
             callers::count_gpu(measurement.span.call, ns, own);
             if let Some(log) = measurement.log.take() {
                 let cuda = cuda_span(ns, start, measurement.scope.stream_key);
@@ -158,7 +177,7 @@ impl<D: EventApi> Completion<D> {
             &GpuCall {
                 ns,
                 own,
-                launch_ns: 0.0,
+                launch_ns: Some(0.0),
                 outermost,
                 stream_key,
                 is_fallback: false,
@@ -181,7 +200,7 @@ impl<D: EventApi> Completion<D> {
         }
     }
 
-    fn name(&mut self, id: u32) -> Option<&'static Name> {
+    pub(super) fn name(&mut self, id: u32) -> Option<&'static Name> {
         if id as usize >= self.names.len() {
             self.names = name::all();
         }
@@ -208,7 +227,12 @@ impl<D: EventApi> Completion<D> {
 }
 
 /// Adds a GPU time to the statistics of its name.
-fn count(name: &'static Name, measurement: &GpuMeasurement, (ns, own): (f64, f64), launch_ns: f64) {
+pub(super) fn count(
+    name: &'static Name,
+    measurement: &GpuMeasurement,
+    (ns, own): (f64, f64),
+    launch_ns: Option<f64>,
+) {
     totals::count(
         name,
         &GpuCall {
@@ -231,6 +255,10 @@ fn launch_ns(measurement: &GpuMeasurement) -> f64 {
 
 /// Counts a scope that the resolver will not read because it panicked or ended.
 pub(super) fn lose_unread(measurement: Box<GpuMeasurement>, loss: CudaLoss) {
+    if let Some(Bound::Segment { scope, .. }) = &measurement.bound {
+        scope.segments(|segments| segments.lose(loss));
+        return measurement.give_back();
+    }
     totals::count_without(measurement.scope.name, loss);
     if gpu_record::are_wanted() {
         gpu_record::push(GpuRecord::lost(&measurement, loss));

@@ -21,6 +21,8 @@ pub(crate) struct GpuRecord {
     /// `true` for a replay of a graph, which has no scope on the CPU.
     pub(crate) is_replay: bool,
     pub(crate) loss: Option<CudaLoss>,
+    /// `true` if streams were bound to the scope: its time is the sum of several times, on one stream or more.
+    pub(crate) is_bound: bool,
     pub(crate) stream_key: StreamKey,
     /// The ordinal of the device, if it is known.
     pub(crate) device: Option<u32>,
@@ -30,6 +32,8 @@ pub(crate) struct GpuRecord {
     pub(crate) ns: f64,
     /// `ns` without the scopes inside on the same stream.
     pub(crate) own: f64,
+    /// From the begin of the first of its times to the end of the last; `ns` if there is one.
+    pub(crate) extent: f64,
     /// When the scope ended on the CPU, in ticks. For a replay, when it was noticed.
     pub(crate) cpu_end: u64,
 }
@@ -51,6 +55,7 @@ impl GpuRecord {
             uncertainty_ns,
             ns,
             own,
+            extent: ns,
             ..Self::without_time(measurement)
         }
     }
@@ -61,6 +66,7 @@ impl GpuRecord {
             is_replay: true,
             ns,
             own,
+            extent: ns,
             cpu_end: now(),
             ..Self::without_time(measurement)
         }
@@ -80,12 +86,14 @@ impl GpuRecord {
             name: measurement.scope.name,
             is_replay: false,
             loss: None,
+            is_bound: false,
             stream_key: measurement.scope.stream_key,
             device: None,
             start: None,
             uncertainty_ns: 0.0,
             ns: 0.0,
             own: 0.0,
+            extent: 0.0,
             cpu_end: measurement.span.end,
         }
     }

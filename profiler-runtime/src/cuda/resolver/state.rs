@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
+use std::mem;
 use std::thread;
 
 use profiler_report::CudaLoss;
@@ -184,6 +185,7 @@ impl<D: EventApi> ResolverState<D> {
                 self.state_of(pair.context).add(measurement, pair);
                 self.completion.current_name = None;
             }
+            (None, None) if measurement.bound.is_some() => self.completion.end_call(measurement),
             // The context was destroyed after the scope ended, and its events with it.
             (None, _) => self.completion.lose(measurement, CudaLoss::ContextGone),
         }
@@ -221,6 +223,9 @@ impl<D> Drop for ResolverState<D> {
         }
         for context in self.contexts.values_mut() {
             context.lose_unread(loss);
+        }
+        for (_, call) in mem::take(&mut self.completion.bound_calls) {
+            completion::lose_unread(call, loss);
         }
         gauges::set_pending(0);
     }

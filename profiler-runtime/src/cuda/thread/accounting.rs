@@ -82,7 +82,7 @@ pub(super) fn account_for(cell: Option<&'static StatCell>, every: Option<u32>, s
 
 /// Returns why a measurement was rejected.
 #[cold]
-fn rejection() -> CudaLoss {
+pub(super) fn rejection() -> CudaLoss {
     if resolver::is_missing() {
         CudaLoss::NoResolver
     } else if state::with(|thread| thread.ring.is_none()) == Some(true) {

@@ -14,7 +14,7 @@ use super::scope::{CostSampling, Mode, OpenGpuScope, StreamOwnership};
 use super::state::{self, GpuThread};
 use super::synchronous;
 use crate::clock::now;
-use crate::cuda::context::measurement::{CpuSpan, Enclosing, GpuMeasurement};
+use crate::cuda::context::measurement::{Bound, CpuSpan, Enclosing, GpuMeasurement, ScopeRef};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::library;
 use crate::cuda::resolver::{self, rings};
@@ -78,6 +78,11 @@ pub(crate) fn end_unlogged(
             account_for(Some(cell), None, sent);
         }
     });
+}
+
+/// Ends a segment of a scope of this thread.
+pub(super) fn end_segment(serial: u64, span: CpuSpan) -> Sent {
+    end_scope(serial, span, LogOwner::Nobody)
 }
 
 /// Ends the GPU part of a future.
@@ -205,14 +210,28 @@ fn end_opened(mut opened: OpenGpuScope, span: CpuSpan, log: &mut Option<LogReque
 
 fn send_without_context(name: u32, span: CpuSpan, log: &mut Option<LogRequest>) -> Sent {
     let sent = state::with(|thread| {
-        let mut measurement = GpuMeasurement::without(CudaLoss::NoContext);
         let scope = thread.unplaced_scope(name);
-        measurement.begin(scope, false);
-        measurement.set_enclosing(&Enclosing::NONE);
-        measurement.span = span;
-        send(thread, measurement, LogOwner::Caller(log))
+        send_without_events(thread, scope, span, Err(CudaLoss::NoContext), log)
     });
     sent.unwrap_or(Sent::Rejected)
+}
+
+/// Sends the end of a call that has no events: because streams were bound, or for a reason.
+pub(super) fn send_without_events(
+    thread: &mut GpuThread,
+    scope: ScopeRef,
+    span: CpuSpan,
+    bound: Result<Bound, CudaLoss>,
+    log: &mut Option<LogRequest>,
+) -> Sent {
+    let loss = bound.as_ref().err().copied();
+    let mut measurement = GpuMeasurement::without(loss.unwrap_or(CudaLoss::Abandoned));
+    measurement.set_loss(loss);
+    measurement.bound = bound.ok();
+    measurement.begin(scope, false);
+    measurement.set_enclosing(&Enclosing::NONE);
+    measurement.span = span;
+    send(thread, measurement, LogOwner::Caller(log))
 }
 
 /// Records the second event, and completes the measurement.

@@ -9,6 +9,7 @@
 mod accounting;
 mod backoff;
 pub(crate) mod beginning;
+pub(crate) mod bound;
 mod context_cache;
 mod context_seen;
 pub(crate) mod current_stream;

@@ -7,9 +7,10 @@ use profiler_report::CudaLoss;
 
 use super::state;
 use super::target::NamedBy;
-use crate::cuda::context::measurement::{CpuSpan, GpuMeasurement, ScopeRef, StartEvent};
+use crate::cuda::context::measurement::{Bound, CpuSpan, GpuMeasurement, ScopeRef, StartEvent};
 use crate::cuda::resolver::totals;
 use crate::cuda::stream::{KeepAlive, Stream, StreamRef};
+use crate::local::Segments;
 
 /// The GPU options of a call.
 #[derive(Debug, Default)]
@@ -145,7 +146,10 @@ pub(super) fn abandon_without_owner(opened: OpenGpuScope) {
 #[cold]
 #[inline(never)]
 fn abandon_measurement(measurement: Box<GpuMeasurement>) {
-    totals::count_without(measurement.scope.name, CudaLoss::Abandoned);
+    match &measurement.bound {
+        Some(Bound::Segment { scope, .. }) => scope.segments(Segments::abandon),
+        _ => totals::count_without(measurement.scope.name, CudaLoss::Abandoned),
+    }
     measurement.give_back();
 }
 

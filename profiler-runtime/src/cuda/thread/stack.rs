@@ -1,13 +1,17 @@
 //! The open GPU scopes of one thread.
 
 use std::num::NonZero;
+use std::sync::Arc;
 
 use profiler_host::sync::ReentrancyGuard;
 use profiler_report::internal::{RawStream, StreamKey};
 
 use super::scope::{OpenGpuScope, StreamOwnership, TaskGpuScope, abandon, abandon_without_owner};
-use crate::cuda::context::measurement::{Enclosing, GpuMeasurement, ScopeRef, StartEvent};
-use crate::cuda::stream::Stream;
+use crate::cuda::context::measurement::{
+    Bound, Enclosing, GpuMeasurement, Pair, ScopeRef, StartEvent,
+};
+use crate::cuda::stream::{Stream, StreamHandles};
+use crate::local::SharedScope;
 
 /// The most displaced scopes. The oldest one more is abandoned.
 const MAX_DISPLACED: usize = 64;
@@ -32,6 +36,7 @@ enum GpuFrame {
     Scope { serial: u64, opened: OpenGpuScope },
     /// A future that is being polled. The future keeps its open scope.
     Poll {
+        serial: u64,
         scope: ScopeRef,
         start: Option<StartEvent>,
     },
@@ -41,6 +46,12 @@ impl GpuFrame {
     #[inline]
     fn is_scope(&self, number: u64) -> bool {
         matches!(self, Self::Scope { serial, .. } if *serial == number)
+    }
+
+    fn serial(&self) -> u64 {
+        match self {
+            Self::Scope { serial, .. } | Self::Poll { serial, .. } => *serial,
+        }
     }
 
     #[inline]
@@ -213,8 +224,38 @@ impl ScopeStack {
         Some(frame.scope().stream_key.stream)
     }
 
-    /// Makes a future's scope the innermost one during a poll. Returns the key for [`pop_poll`](Self::pop_poll).
-    pub(super) fn push_poll(&mut self, task: &TaskGpuScope) -> Option<u64> {
+    /// Returns `true` if no stream is to be bound to the scope or poll with this serial: its call has named one, or it is bound to
+    /// the stream with these handles.
+    pub(super) fn is_on(&self, serial: u64, handles: StreamHandles) -> bool {
+        let mut frames = self.frames.iter().rev().chain(&self.displaced);
+        let Some(frame) = frames.find(|frame| frame.serial() == serial) else {
+            return false;
+        };
+        let GpuFrame::Scope { opened, .. } = frame else {
+            return true;
+        };
+        let measurement = &opened.measurement;
+        let in_context = |pair: Pair| pair.context.raw == handles.context;
+        measurement.bound.is_none()
+            || measurement.scope.stream_key.stream == handles.stream
+                && measurement.pair.is_none_or(in_context)
+    }
+
+    /// Returns the scope of the segment that is open in the scope or poll with this serial, and when it began, in ticks.
+    pub(super) fn segment_of(&self, serial: u64) -> Option<(Arc<SharedScope>, u64)> {
+        let mut frames = self.frames.iter().rev().chain(&self.displaced);
+        match frames.find(|frame| frame.is_scope(serial))? {
+            GpuFrame::Scope { opened, .. } => match &opened.measurement.bound {
+                Some(Bound::Segment { scope, begun }) => Some((Arc::clone(scope), *begun)),
+                _ => None,
+            },
+            GpuFrame::Poll { .. } => None,
+        }
+    }
+
+    /// Makes a future's scope the innermost one during the poll with this serial. Returns the key for
+    /// [`pop_poll`](Self::pop_poll).
+    pub(super) fn push_poll(&mut self, serial: u64, task: &TaskGpuScope) -> Option<u64> {
         let (scope, start) = (task.scope()?, task.start());
         // The future may be pending while its enclosing scope opens others, which then overlap it.
         let is_parent = |other: &ScopeRef| other.stream_key == scope.stream_key && other.has_begun;
@@ -224,7 +265,11 @@ impl ScopeStack {
             opened.has_futures = true;
         }
         self.reserve();
-        self.frames.push(GpuFrame::Poll { scope, start });
+        self.frames.push(GpuFrame::Poll {
+            serial,
+            scope,
+            start,
+        });
         Some(scope.key)
     }
 
@@ -427,12 +472,12 @@ mod tests {
         let mut stack = ScopeStack::new();
         open(&mut stack, 1, 7);
         let task = task(9, 7);
-        let key = stack.push_poll(&task).unwrap();
+        let key = stack.push_poll(10, &task).unwrap();
         assert_eq!(parent(&open(&mut stack, 2, 7)), 9);
         stack.pop_poll(key);
         assert_eq!(parent(&open(&mut stack, 3, 7)), 1);
         assert!(end(&mut stack, 3));
-        let key = stack.push_poll(&task).unwrap();
+        let key = stack.push_poll(11, &task).unwrap();
         assert!(end(&mut stack, 2), "in the second poll");
         stack.pop_poll(key);
         assert!(end(&mut stack, 1));
@@ -444,7 +489,7 @@ mod tests {
         let mut stack = ScopeStack::new();
         open(&mut stack, 1, 7);
         open(&mut stack, 2, 8);
-        let key = stack.push_poll(&task(9, 7)).unwrap();
+        let key = stack.push_poll(10, &task(9, 7)).unwrap();
         stack.pop_poll(key);
         assert!(!stack.take(2).unwrap().has_futures);
         assert!(stack.take(1).unwrap().has_futures);
@@ -453,7 +498,7 @@ mod tests {
     #[test]
     fn a_future_without_a_gpu_scope_is_not_pushed() {
         let mut stack = ScopeStack::new();
-        assert_eq!(stack.push_poll(&TaskGpuScope::default()), None);
+        assert_eq!(stack.push_poll(1, &TaskGpuScope::default()), None);
         assert!(stack.frames.is_empty());
     }
 }

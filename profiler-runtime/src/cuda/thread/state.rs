@@ -240,9 +240,10 @@ pub(crate) fn is_backing_off() -> bool {
     with(|thread| thread.backoff.is_active()).unwrap_or(false)
 }
 
-/// Makes a future's scope the innermost one of this thread during a poll. Returns the key for [`pop_poll`].
-pub(crate) fn push_poll(task: &TaskGpuScope) -> Option<u64> {
-    with(|thread| thread.stack.push_poll(task))?
+/// Makes a future's scope the innermost one of this thread during the poll with this serial. Returns the key for
+/// [`pop_poll`].
+pub(crate) fn push_poll(serial: u64, task: &TaskGpuScope) -> Option<u64> {
+    with(|thread| thread.stack.push_poll(serial, task))?
 }
 
 /// Ends a poll.

@@ -6,7 +6,7 @@ use super::super::builder::ScopeBuilder;
 use super::{FutureState, Progress};
 use crate::clock::{elapsed, now};
 use crate::collect;
-use crate::cuda::{self, Begun, CpuSpan, TaskGpuScope, nvtx};
+use crate::cuda::{self, Begun, BoundCall, CpuSpan, TaskGpuScope, nvtx};
 use crate::local::callers::CountedCall;
 use crate::local::{self, NoCell, Place};
 use crate::log_record::LogRequest;
@@ -50,7 +50,7 @@ impl FutureState {
                 return gpu.map_or((), cuda::abandon);
             }
         };
-        let shared = progress.end_shared(end, name);
+        progress.end_shared(end, name);
         progress.count(name, cell, span, ending);
         if decision.counts_callers() {
             let times = (span.elapsed, progress.polled - progress.children);
@@ -60,7 +60,7 @@ impl FutureState {
             Some(builder) => builder.take_request(),
             None => self.is_logged.then(|| LogRequest::new(1)),
         };
-        progress.dispatch(name, cell, (span, shared), ending, log);
+        progress.dispatch(name, cell, span, ending, log);
         if let Some(cell) = cell {
             local::give_back(cell);
         }
@@ -72,19 +72,16 @@ impl FutureState {
 
 impl Progress {
     /// Ends what the future shares with other threads, and counts the time in which their scopes covered its polls as
-    /// that of children. Returns the id, or 0 if it shares nothing.
-    fn end_shared(&mut self, end: u64, name: u32) -> u64 {
-        let Some(shared) = self.shared.take() else {
-            return 0;
+    /// that of children.
+    fn end_shared(&mut self, end: u64, name: u32) {
+        let Some(shared) = &self.shared else {
+            return;
         };
         let covered = shared.coverage.end(end);
         self.children += covered;
         name::count_covered(name, covered);
         let _reentrancy = ReentrancyGuard::try_enter();
-        let id = shared.id;
         shared.end(name);
-        drop(shared);
-        id
     }
 
     fn count(&self, name: u32, cell: Option<&StatCell>, span: CpuSpan, ending: Ending) {
@@ -115,25 +112,30 @@ impl Progress {
         self,
         name: u32,
         cell: Option<&'static StatCell>,
-        (span, shared): (CpuSpan, u64),
+        span: CpuSpan,
         ending: Ending,
         log: Option<LogRequest>,
     ) {
+        let bound = BoundCall::of(self.shared.as_ref(), name);
         if let Some(record) = self.record {
             let ended = EndedScope {
                 name,
                 serial: 0,
                 place: Place::default(),
-                shared,
+                shared: self.shared.as_ref().map_or(0, |shared| shared.id),
                 start: self.first_poll,
                 elapsed: span.elapsed,
                 ending: record_ending(ending),
-                cuda: self.cuda.as_ref().map_or(0, TaskGpuScope::key),
+                cuda: match &bound {
+                    Some(bound) => bound.key(),
+                    None => self.cuda.as_ref().map_or(0, TaskGpuScope::key),
+                },
             };
             session::close_future(record, &ended, self.polled);
         }
         let range = self.range;
         let has_no_stream = match &self.cuda {
+            _ if bound.is_some() => false,
             Err(Begun::NoStream) => true,
             // There was no driver at the first poll. If there is one now, find out whether there was a stream.
             Err(Begun::NoDriver) => cuda::has_no_stream(),
@@ -142,17 +144,21 @@ impl Progress {
         if has_no_stream {
             cuda::count_without_stream(cell, span.elapsed);
         }
-        match (self.cuda.ok().and_then(TaskGpuScope::into_opened), log) {
-            (Some(gpu), log) => {
+        let gpu = self.cuda.ok().and_then(TaskGpuScope::into_opened);
+        match (bound, gpu, log) {
+            (Some(bound), _, log) => bound.end(span, cell, log),
+            (None, Some(gpu), log) => {
                 cuda::end_task(gpu, span, cell, log);
             }
-            (None, Some(log)) if !has_no_stream && cuda::context_became_current() => {
+            (None, None, Some(log)) if !has_no_stream && cuda::context_became_current() => {
                 cuda::end_without_context(name, span, cell, Some(log));
             }
-            (None, Some(log)) => collect::log(cell, name, (span.end, span.elapsed), log),
-            (None, None) => {}
+            (None, None, Some(log)) => collect::log(cell, name, (span.end, span.elapsed), log),
+            (None, None, None) => {}
         }
         nvtx::end(range);
+        let _reentrancy = ReentrancyGuard::try_enter();
+        drop(self.shared);
     }
 }
 

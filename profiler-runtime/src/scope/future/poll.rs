@@ -154,17 +154,19 @@ impl<'a> PollGuard<'a> {
         };
         // Last, as for any scope.
         self.start = now();
-        let progress = self.state.progress.get_or_insert_with(|| Progress {
+        self.state.progress.get_or_insert_with(|| Progress {
             unwinding: panicking(),
             cuda,
             range,
             record,
             ..Progress::new(self.start, true)
         });
-        let place = progress.cuda.as_ref().ok().and_then(cuda::push_poll);
-        self.cuda_place = place.unwrap_or(0);
         self.is_open = true;
         local::with_state(|state| self.push(state, is_first));
+        let progress = self.state.progress.as_ref();
+        let task = progress.and_then(|progress| progress.cuda.as_ref().ok());
+        let place = task.and_then(|task| cuda::push_poll(self.serial, task));
+        self.cuda_place = place.unwrap_or(0);
         if decision.has_thread_time() {
             local::begin_thread_time(self.serial, self.outer_serial.serial());
         }
@@ -403,6 +405,7 @@ impl<'a> PollGuard<'a> {
     fn suspend_shared(&mut self) {
         let shared: Option<Arc<SharedScope>> = local::suspend_poll(self.serial);
         if let (Some(shared), Some(progress)) = (shared, &mut self.state.progress) {
+            cuda::end_segment_of(&shared, self.serial, progress.last_end);
             progress.shared = Some(shared);
         }
     }

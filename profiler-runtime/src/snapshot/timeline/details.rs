@@ -28,6 +28,7 @@ impl Builder<'_> {
                 RecordKind::Future { polled } => Some(self.times.of_length(polled)),
                 _ => None,
             }),
+            is_bound: event.is_bound(),
             non_exhaustive: (),
         };
         if details == SliceDetails::default() {

@@ -275,12 +275,14 @@ impl Program {
                 name: scope.name,
                 is_replay: false,
                 loss: None,
+                is_bound: false,
                 stream_key: stream(known.stream.unwrap_or_default()),
                 device: None,
                 start: None,
                 uncertainty_ns: 0.0,
                 ns: known.elapsed as f64,
                 own,
+                extent: known.elapsed as f64,
                 cpu_end: scope.end(),
             });
         }

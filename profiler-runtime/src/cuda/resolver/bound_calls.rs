@@ -1,0 +1,86 @@
+//! Calls to whose scopes streams were bound: completes them when the last of their segments was read or lost.
+
+use std::mem;
+use std::sync::Arc;
+
+use profiler_report::CudaLoss;
+
+use super::anchor::HostTime;
+use super::completion::{Completion, count};
+use super::gpu_record::{self, GpuRecord};
+use super::log_sender::cuda_span;
+use crate::cuda::context::measurement::{Bound, GpuMeasurement};
+use crate::cuda::ffi::EventApi;
+use crate::local::{FirstSegment, Segments, SharedScope, callers};
+
+impl<D: EventApi> Completion<D> {
+    /// Takes a call that has ended. It waits for its segments: those of other threads, and of streams that are behind.
+    pub(super) fn end_call(&mut self, call: Box<GpuMeasurement>) {
+        self.current_name = None;
+        let Some(Bound::Call(scope)) = &call.bound else {
+            return call.give_back();
+        };
+        let scope = Arc::clone(scope);
+        self.bound_calls.insert(scope.id, call);
+        self.complete_if_read(&scope);
+    }
+
+    pub(super) fn read_segment(
+        &mut self,
+        scope: &SharedScope,
+        segment: FirstSegment,
+        (ns, own): (f64, f64),
+    ) {
+        scope.segments(|segments| segments.read(segment, ns, own));
+        self.complete_if_read(scope);
+    }
+
+    pub(super) fn lose_segment(&mut self, scope: &SharedScope, loss: CudaLoss) {
+        scope.segments(|segments| segments.lose(loss));
+        self.complete_if_read(scope);
+    }
+
+    fn complete_if_read(&mut self, scope: &SharedScope) {
+        if !scope.segments(|segments| segments.is_complete()) {
+            return;
+        }
+        if let Some(call) = self.bound_calls.remove(&scope.id) {
+            let segments = scope.segments(mem::take);
+            self.complete_call(call, &segments);
+        }
+    }
+
+    fn complete_call(&mut self, mut call: Box<GpuMeasurement>, segments: &Segments) {
+        let first = match (segments.loss(), segments.first) {
+            (None, Some(first)) => first,
+            (loss, _) => return self.lose(call, loss.unwrap_or(CudaLoss::Abandoned)),
+        };
+        let (ns, own) = (segments.ns, segments.own);
+        let start = first.start.map(|(wall, uncertainty_ns)| HostTime {
+            wall,
+            uncertainty_ns,
+        });
+        call.scope.stream_key = first.stream_key;
+        if gpu_record::are_wanted() {
+            let record = GpuRecord::read(&call, first.device, ns, own, start);
+            gpu_record::push(GpuRecord {
+                is_bound: true,
+                extent: segments.extent(),
+                ..record
+            });
+        }
+        if let Some(name) = self.name(call.scope.name) {
+            count(name, &call, (ns, own), None);
+            name.cuda.with(|times| {
+                let more = segments.more_streams.iter();
+                more.for_each(|stream| times.add_stream(*stream));
+            });
+            callers::count_gpu(call.span.call, ns, own);
+            if let Some(log) = call.log.take() {
+                let cuda = cuda_span(ns, start, first.stream_key);
+                self.log.send(name, log, call.span, Some(cuda));
+            }
+        }
+        call.give_back();
+    }
+}
