@@ -709,7 +709,7 @@ ort() {
     framework ort-stream ort-cuda-provider
 }
 
-# NVIDIA's cuda-async, which chooses a stream at each operation. Its bindings are made from NVIDIA's headers when it is built.
+# NVIDIA's cuda-async, whose policy binds the streams that it chooses. Its bindings are made from NVIDIA's headers when it is built.
 cuda-async() {
     local folder=$tools/cuda-async packages=(nvidia-cuda-runtime==13.5.37 nvidia-cuda-crt==13.5.37
         nvidia-curand==10.4.5.25 libclang==18.1.1)

@@ -42,13 +42,14 @@ pub struct Scalar<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CudaSpan {
-    /// The time between the two events of the scope in milliseconds, with a resolution of half a microsecond.
+    /// The time between the two events of the scope in milliseconds, with a resolution of half a microsecond; the sum of such
+    /// times if streams were bound to the scope.
     pub ms: f64,
     /// When the work began, if known.
     pub start: Option<SystemTime>,
     /// The uncertainty of `start` in nanoseconds. It does not affect `ms`.
     pub uncertainty_ns: Option<f64>,
-    /// The stream on which the time was measured.
+    /// The stream on which the time was measured; the first of several.
     pub stream: StreamId,
 }
 

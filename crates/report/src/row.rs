@@ -58,7 +58,7 @@ pub struct Row {
     #[cfg_attr(feature = "serde", serde(default))]
     pub history: Vec<HistoryPoint>,
     /// The fraction of the calls with a GPU time whose CPU time was at least as long as the GPU time: the device waited
-    /// for launches. `None` if no call has a GPU time.
+    /// for launches. Calls to which `cuda::bind_stream` bound streams are left out. `None` if no other call has a GPU time.
     pub launch_bound: Option<f64>,
     /// The verdict from the kernels that the calls launched, without those of scopes inside; `None` unless kernels were
     /// recorded, in a window or in a file of one.

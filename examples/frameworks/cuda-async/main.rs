@@ -1,5 +1,5 @@
-//! NVIDIA's cuda-async under tokio: each operation runs on the stream that a policy chooses, and its kernel stands at the function
-//! that asked for it.
+//! NVIDIA's cuda-async under tokio: a policy on each worker binds the stream that an operation gets to the function that asked for
+//! it.
 //!
 //! ```text
 //! cargo run --release -p cuda-async-streams
@@ -7,11 +7,40 @@
 
 use std::sync::Arc;
 
-use cuda_async::device_context::{load_module_from_ptx, with_device};
+use cuda_async::device_context::{
+    load_module_from_ptx, new_device_context, with_device, with_global_device_context_mut,
+};
 use cuda_async::launch::AsyncKernelLaunchBuilder;
 use cuda_async::prelude::*;
+use cuda_async::scheduling_policies::{SchedulingPolicy, StreamPoolRoundRobin};
 use cuda_core::{Context, CudaFunction, LaunchConfig, Stream};
 use profiler_runtime::{cuda, measured};
+
+/// Chooses streams as cuda-async does by itself, and tells the profiler.
+struct Measured(StreamPoolRoundRobin);
+
+impl SchedulingPolicy for Measured {
+    fn next_stream(&self) -> Result<Arc<Stream>, DeviceError> {
+        let stream = self.0.next_stream()?;
+        let (raw, context) = (stream.cu_stream().cast(), stream.context().cu_ctx().cast());
+        // SAFETY: the pools are never freed, and neither are their streams.
+        cuda::bind_stream(unsafe { cuda::Stream::from_raw(raw, context) });
+        Ok(stream)
+    }
+}
+
+/// Gives this thread the policy. Each thread has one of its own, so each worker calls this as it starts.
+fn measure_streams() {
+    let install = || {
+        let streams = with_device(0, |device| StreamPoolRoundRobin::new(device, 4))??;
+        let policy = Arc::new(Measured(streams));
+        // A future may end on another thread than it has its streams from.
+        std::mem::forget(Arc::clone(&policy));
+        let context = new_device_context(0, policy)?;
+        with_global_device_context_mut(0, |current| *current = context)
+    };
+    install().expect("there is a device");
+}
 
 const PTX: &str = "
 .version 7.0
@@ -97,17 +126,21 @@ async fn requests(model: Arc<Model>) -> Result<(), DeviceError> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    measure_streams();
     let model = Arc::new(Model::load()?);
     // The profiler finds the driver here, and not in the first functions.
     println!("{}", cuda::status());
     let _profiler = profiler_runtime::init()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
+        .on_thread_start(measure_streams)
         .build()?;
     runtime.block_on(requests(Arc::clone(&model)))?;
     model.sample()?;
-    let stream = with_device(0, Context::new_stream)??;
-    model.sample_on(&stream)?;
+    if std::env::args().any(|argument| argument == "--explicit") {
+        let stream = with_device(0, Context::new_stream)??;
+        model.sample_on(&stream)?;
+    }
     with_device(0, |device| device.synchronize())??;
     profiler_runtime::flush(std::time::Duration::from_secs(10));
     println!("{}", profiler_runtime::summary());

@@ -262,3 +262,105 @@ impl SharedScope {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use profiler_report::internal::RawStream;
+
+    use super::*;
+
+    fn stream(number: usize) -> StreamKey {
+        StreamKey {
+            stream: RawStream(ptr::without_provenance_mut(number)),
+            ..StreamKey::NOWHERE
+        }
+    }
+
+    /// A segment on a stream that began so many nanoseconds after the epoch.
+    fn began(number: usize, at: Option<u64>) -> FirstSegment {
+        FirstSegment {
+            stream_key: stream(number),
+            device: None,
+            start: at.map(|ns| (SystemTime::UNIX_EPOCH + Duration::from_nanos(ns), 0.0)),
+        }
+    }
+
+    /// Segments of 10 ns, 4 of them their own.
+    fn read(all: &[FirstSegment]) -> Segments {
+        let mut segments = Segments::default();
+        for segment in all {
+            segments.open += 1;
+            segments.end();
+            assert!(!segments.is_complete());
+            segments.read(*segment, 10.0, 4.0);
+        }
+        segments
+    }
+
+    #[test]
+    fn the_first_segment_is_the_first_that_began_in_whatever_order_they_are_read() {
+        for order in [
+            [0, 1, 2],
+            [0, 2, 1],
+            [1, 0, 2],
+            [1, 2, 0],
+            [2, 0, 1],
+            [2, 1, 0],
+        ] {
+            let all = [
+                began(7, Some(100)),
+                began(8, Some(150)),
+                began(7, Some(250)),
+            ];
+            let segments = read(&order.map(|place: usize| all[place]));
+            assert_eq!((segments.ns, segments.own), (30.0, 12.0));
+            assert_eq!(segments.first.unwrap().stream_key, stream(7));
+            assert_eq!(segments.more_streams, [stream(8)], "{order:?}");
+            assert_eq!(segments.extent(), 160.0, "{order:?}");
+            assert!(segments.is_complete() && segments.loss().is_none());
+        }
+    }
+
+    #[test]
+    fn without_all_starts_the_extent_is_the_sum() {
+        for all in [
+            [began(7, None), began(7, Some(500))],
+            [began(7, Some(500)), began(7, None)],
+        ] {
+            assert_eq!(read(&all).extent(), 20.0);
+        }
+    }
+
+    #[test]
+    fn a_bounded_number_of_streams_is_kept() {
+        let all: Vec<_> = (1..=100).map(|number| began(number, Some(5))).collect();
+        assert_eq!(read(&all).more_streams.len(), Segments::MAX_STREAMS);
+    }
+
+    #[test]
+    fn a_segment_that_is_lost_or_left_open_elsewhere_is_told() {
+        let mut segments = read(&[began(7, None)]);
+        segments.open += 2;
+        assert_eq!(segments.loss(), Some(CudaLoss::Abandoned), "one is open");
+        segments.end();
+        segments.lose(CudaLoss::RingFull);
+        segments.abandon();
+        assert_eq!(
+            segments.loss(),
+            Some(CudaLoss::RingFull),
+            "the first reason"
+        );
+        assert!(segments.is_complete());
+    }
+
+    #[test]
+    fn what_could_not_begin_leaves_nothing() {
+        let mut segments = Segments::default();
+        segments.open += 1;
+        assert!(segments.are_there());
+        segments.cancel();
+        assert!(!segments.are_there());
+    }
+}

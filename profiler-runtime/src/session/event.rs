@@ -255,7 +255,8 @@ impl<'t> Frame<'t> {
     }
 }
 
-/// The GPU time of a scope.
+/// The GPU time of a scope. That of a scope to which [streams were bound](crate::cuda::bind_stream) is the sum of its times on
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -268,7 +269,7 @@ pub struct GpuSpan {
     pub ns: f64,
     /// Its duration in nanoseconds, without its children on the same stream: `self_cuda_time_total`.
     pub self_ns: f64,
-    /// The stream it was measured on.
+    /// The stream it was measured on; the first of several.
     pub stream: StreamId,
     /// The ordinal of the device, if it is known.
     pub device: Option<u32>,

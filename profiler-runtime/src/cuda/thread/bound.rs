@@ -28,14 +28,14 @@ use crate::stats::StatCell;
 /// Measures the innermost open scope of this thread, or the future that it polls, on a stream from this moment on: for libraries
 /// that choose a stream at each operation.
 ///
-/// It lasts until another stream is bound to the scope, or until the scope ends; in a future, until the poll ends. A scope has any
-/// number of such times, one after the other, and its GPU time is their sum: where the device works on two of them at once, that
-/// time counts twice, as it does for kernels. Each is the time between two events on the stream, so it includes what other
-/// threads submit there.
+/// It is measured there until another stream is bound to the scope, or the scope ends; in a future, until the poll ends. A scope
+/// has any number of such times, one after the other, and its GPU time is their sum: where the device works on two of them at once,
+/// that time counts twice, as it does for kernels. Each is the time between two events on the stream, so it includes what other
+/// threads submit there. If one cannot be measured, the call has no GPU time.
 ///
-/// A scope whose stream is named keeps it: because its call names it, or the thread or the process has one that is current or the
-/// default. Outside of scopes, directly inside of an [entered handle](crate::Handle::enter), and for a scope that began before
-/// there was a driver, nothing happens. Binding the stream again that is bound already costs some 20 ns and no event.
+/// A scope whose stream is named keeps it: by the call, as the thread's current one, or as the default of the process. Outside of
+/// scopes, and directly inside of an [entered handle](crate::Handle::enter), nothing happens. Binding the stream again that is bound
+/// already records no event.
 ///
 /// # Examples
 ///
