@@ -315,10 +315,10 @@ mod tests {
                 began(7, Some(250)),
             ];
             let segments = read(&order.map(|place: usize| all[place]));
-            assert_eq!((segments.ns, segments.own), (30.0, 12.0));
+            assert!((segments.ns - 30.0).abs() < 0.1 && (segments.own - 12.0).abs() < 0.1);
             assert_eq!(segments.first.unwrap().stream_key, stream(7));
             assert_eq!(segments.more_streams, [stream(8)], "{order:?}");
-            assert_eq!(segments.extent(), 160.0, "{order:?}");
+            assert!((segments.extent() - 160.0).abs() < 0.1, "{order:?}");
             assert!(segments.is_complete() && segments.loss().is_none());
         }
     }
@@ -329,7 +329,7 @@ mod tests {
             [began(7, None), began(7, Some(500))],
             [began(7, Some(500)), began(7, None)],
         ] {
-            assert_eq!(read(&all).extent(), 20.0);
+            assert!((read(&all).extent() - 20.0).abs() < 0.1);
         }
     }
 

@@ -396,9 +396,9 @@ fn a_call_without_an_event_for_one_of_its_streams_has_no_time() {
     let streams: Vec<_> = (0..20).map(|_| gpu.stream()).collect();
     {
         let _scope = scope!("bound");
-        streams
-            .iter()
-            .for_each(|stream| operation(&gpu, stream, 10_000));
+        for stream in &streams {
+            operation(&gpu, stream, 10_000);
+        }
     }
     gpu.finish();
     {
