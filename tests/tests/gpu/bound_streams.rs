@@ -547,6 +547,7 @@ async fn polled<Guard>(gpu: &Gpu, streams: [&Arc<CudaStream>; 2], around: Guard)
         wait(gpu);
     }
     operation(gpu, streams[1], 20_000);
+    yields(0).await;
 }
 
 #[test(on = driver())]
