@@ -26,6 +26,19 @@ const BUCKETS: usize = 4 * u64::BITS as usize;
 /// The least cost of a sampled GPU scope, in ticks; `u64::MAX` before the first sample.
 static LEAST: AtomicU64 = AtomicU64::new(u64::MAX);
 
+/// The GPU times that calls have beyond one for each.
+static MORE_GPU_TIMES: AtomicU64 = AtomicU64::new(0);
+
+/// Notes that a call has this many GPU times beyond one.
+pub(crate) fn note_more_gpu_times(count: u64) {
+    MORE_GPU_TIMES.fetch_add(count, Relaxed);
+}
+
+/// Returns how many GPU times calls have beyond one for each.
+pub(crate) fn more_gpu_times() -> u64 {
+    MORE_GPU_TIMES.load(Relaxed)
+}
+
 /// Returns the bucket of a cost: the position of its highest bit and the two bits below.
 const fn bucket_of(ticks: u64) -> usize {
     // Zero has no highest bit.

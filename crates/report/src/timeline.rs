@@ -245,8 +245,7 @@ pub struct SliceDetails {
     /// for its tables has it.
     #[doc(hidden)]
     pub polled_ns: Option<i64>,
-    /// `true` if streams were bound to it while it was open. Only a window's time line has it.
-    #[doc(hidden)]
+    /// `true` if `cuda::bind_stream` bound streams to it while it was open: its GPU time is the sum of its times on them.
     pub is_bound: bool,
     #[doc(hidden)]
     pub non_exhaustive: (),

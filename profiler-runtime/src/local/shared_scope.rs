@@ -2,9 +2,9 @@
 
 use std::mem;
 use std::num::NonZeroU64;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, SystemTime};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use profiler_host::sync::Lock;
 use profiler_report::CudaLoss;
@@ -70,6 +70,10 @@ pub(crate) struct SharedScope {
     reported: Lock<Reported>,
     /// The GPU times on streams that were bound to the scope.
     segments: Lock<Option<Box<Segments>>>,
+    /// `true` once there was one.
+    is_bound: AtomicBool,
+    /// Its own name, once it was looked for.
+    name: OnceLock<Option<u32>>,
     /// For how long children on other threads ran while the scope itself waited.
     pub(crate) coverage: Coverage,
 }
@@ -78,25 +82,24 @@ pub(crate) struct SharedScope {
 /// call until another stream is bound, or until the scope or the poll ends.
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
-    /// The name of the scope, if it was looked for and found: a name that is open around the scope too is not.
-    name: Option<u32>,
-    has_looked: bool,
     /// Those that are open on a thread.
     open: u32,
     /// Those that have ended, and were neither read nor lost.
     unread: u32,
-    /// The sum of those that were read, in nanoseconds.
+    /// Those that were read.
+    count: u64,
+    /// The sum of those, in nanoseconds.
     pub(crate) ns: f64,
     /// The sum without the scopes inside on the same stream.
     pub(crate) own: f64,
     /// The first of them.
     pub(crate) first: Option<FirstSegment>,
-    /// When the last of them ended, if all starts are known.
-    until: Option<SystemTime>,
-    /// The other streams.
-    pub(crate) more_streams: Vec<StreamKey>,
+    /// The streams, as far as there is room.
+    streams: [Option<StreamKey>; Self::MAX_STREAMS],
     /// Why one was lost.
-    pub(crate) loss: Option<CudaLoss>,
+    loss: Option<CudaLoss>,
+    /// `true` if the call was counted as one without a GPU time.
+    pub(crate) is_counted: bool,
 }
 
 /// The first segment of a scope.
@@ -112,18 +115,9 @@ impl Segments {
     /// The most streams that are kept, as many as a row lists.
     const MAX_STREAMS: usize = 8;
 
-    /// Notes that one begins in the scope or poll with this serial. Returns the scope's name, if it is found.
-    pub(crate) fn begin(&mut self, serial: u64) -> Option<u32> {
+    /// Notes that one begins.
+    pub(crate) fn begin(&mut self) {
         self.open += 1;
-        if !mem::replace(&mut self.has_looked, true) {
-            self.name = super::name_of_outermost(serial);
-        }
-        self.name
-    }
-
-    /// Takes back that one has begun.
-    pub(crate) fn cancel(&mut self) {
-        self.open = self.open.saturating_sub(1);
     }
 
     /// Notes that an open one has ended.
@@ -135,29 +129,33 @@ impl Segments {
     /// Adds the times of one that has ended.
     pub(crate) fn read(&mut self, segment: FirstSegment, ns: f64, own: f64) {
         self.unread = self.unread.saturating_sub(1);
+        self.count += 1;
         self.ns += ns;
         self.own += own;
-        let end = segment
-            .start
-            .and_then(|(start, _)| start.checked_add(Duration::try_from_secs_f64(ns / 1e9).ok()?));
-        self.until = match self.first {
-            None => end,
-            Some(_) => self.until.zip(end).map(|(one, other)| one.max(other)),
-        };
-        // Streams are read in any order.
-        let first = *self.first.get_or_insert(segment);
         let start = |segment: &FirstSegment| segment.start.map(|(start, _)| start);
-        let (first, other) = match (start(&first), start(&segment)) {
-            (Some(start), Some(other)) if other < start => (segment, first),
-            _ => (first, segment),
+        // Streams are read in any order.
+        let is_earlier = |first: &FirstSegment| match (start(first), start(&segment)) {
+            (Some(first), Some(start)) => start < first,
+            _ => false,
         };
-        self.first = Some(first);
-        self.more_streams.retain(|known| *known != first.stream_key);
-        let is_known =
-            other.stream_key == first.stream_key || self.more_streams.contains(&other.stream_key);
-        if !is_known && self.more_streams.len() < Self::MAX_STREAMS {
-            self.more_streams.push(other.stream_key);
+        if self.first.as_ref().is_none_or(is_earlier) {
+            self.first = Some(segment);
         }
+        let stream = Some(segment.stream_key);
+        let mut places = self.streams.iter_mut();
+        if let Some(place) = places.find(|place| place.is_none() || **place == stream) {
+            *place = stream;
+        }
+    }
+
+    /// Returns how many were read.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns the streams, as many as a row lists.
+    pub(crate) fn streams(&self) -> impl Iterator<Item = StreamKey> {
+        self.streams.iter().copied().flatten()
     }
 
     /// Counts one that has ended as lost.
@@ -167,28 +165,14 @@ impl Segments {
     }
 
     /// Counts an open one as lost.
-    pub(crate) fn abandon(&mut self) {
+    pub(crate) fn lose_open(&mut self, loss: CudaLoss) {
         self.end();
-        self.lose(CudaLoss::Abandoned);
-    }
-
-    /// Returns how long it took from the begin of the first to the end of the last, in nanoseconds; their sum if that is not
-    /// known.
-    pub(crate) fn extent(&self) -> f64 {
-        let first = self.first.and_then(|first| first.start);
-        let extent = first
-            .zip(self.until)
-            .and_then(|((start, _), until)| until.duration_since(start).ok());
-        extent.map_or(self.ns, |extent| extent.as_nanos() as f64)
+        self.lose(loss);
     }
 
     /// Returns `true` if none is awaited. The scope has ended: one that is open is on a thread that the scope has left.
     pub(crate) fn is_complete(&self) -> bool {
         self.unread == 0
-    }
-
-    fn are_there(&self) -> bool {
-        self.open > 0 || self.unread > 0 || self.first.is_some() || self.loss.is_some()
     }
 
     /// Returns why the scope has no GPU time.
@@ -232,17 +216,28 @@ impl SharedScope {
         reported.count();
     }
 
-    /// Runs `f` on the segments of the scope. The caller is inside of the profiler.
+    /// Notes that a segment begins. The caller is inside of the profiler.
+    pub(crate) fn begin_segment(&self) {
+        self.is_bound.store(true, Relaxed);
+        self.segments.lock().get_or_insert_default().begin();
+    }
+
+    /// Runs `f` on the segments of the scope, which is bound.
     pub(crate) fn segments<T>(&self, f: impl FnOnce(&mut Segments) -> T) -> T {
         f(self.segments.lock().get_or_insert_default())
     }
 
-    /// Returns `true` if a stream was bound to the scope.
-    pub(crate) fn has_segments(&self) -> bool {
-        self.segments
-            .lock()
-            .as_deref()
-            .is_some_and(Segments::are_there)
+    /// Returns `true` if streams were bound to the scope.
+    // Relaxed: the thread that asks has bound them itself, or has got the future from one that has.
+    pub(crate) fn is_bound(&self) -> bool {
+        self.is_bound.load(Relaxed)
+    }
+
+    /// Returns the name of the scope on the thread where it is open under this serial, if that is found: a name that is open
+    /// around the scope too is found only while callers are counted.
+    pub(crate) fn name(&self, serial: u64) -> Option<u32> {
+        let find = || super::name_of_outermost(serial).or_else(|| self.caller.name());
+        *self.name.get_or_init(find)
     }
 
     /// Shares a scope that the calling thread is in.
@@ -258,6 +253,8 @@ impl SharedScope {
             calls,
             reported: Lock::new(Reported::default()),
             segments: Lock::new(None),
+            is_bound: AtomicBool::new(false),
+            name: OnceLock::new(),
             coverage: Coverage::new(now()),
         })
     }
@@ -266,6 +263,7 @@ impl SharedScope {
 #[cfg(test)]
 mod tests {
     use std::ptr;
+    use std::time::Duration;
 
     use profiler_report::internal::RawStream;
 
@@ -291,7 +289,7 @@ mod tests {
     fn read(all: &[FirstSegment]) -> Segments {
         let mut segments = Segments::default();
         for segment in all {
-            segments.open += 1;
+            segments.begin();
             segments.end();
             assert!(!segments.is_complete());
             segments.read(*segment, 10.0, 4.0);
@@ -316,51 +314,34 @@ mod tests {
             ];
             let segments = read(&order.map(|place: usize| all[place]));
             assert!((segments.ns - 30.0).abs() < 0.1 && (segments.own - 12.0).abs() < 0.1);
-            assert_eq!(segments.first.unwrap().stream_key, stream(7));
-            assert_eq!(segments.more_streams, [stream(8)], "{order:?}");
-            assert!((segments.extent() - 160.0).abs() < 0.1, "{order:?}");
+            assert_eq!(segments.first.unwrap().start, all[0].start);
+            let mut streams: Vec<_> = segments.streams().collect();
+            streams.sort_unstable();
+            assert_eq!(streams, [stream(7), stream(8)], "{order:?}");
             assert!(segments.is_complete() && segments.loss().is_none());
         }
     }
 
     #[test]
-    fn without_all_starts_the_extent_is_the_sum() {
-        for all in [
-            [began(7, None), began(7, Some(500))],
-            [began(7, Some(500)), began(7, None)],
-        ] {
-            assert!((read(&all).extent() - 20.0).abs() < 0.1);
-        }
-    }
-
-    #[test]
     fn a_bounded_number_of_streams_is_kept() {
-        let all: Vec<_> = (1..=100).map(|number| began(number, Some(5))).collect();
-        assert_eq!(read(&all).more_streams.len(), Segments::MAX_STREAMS);
+        let all: Vec<_> = (1..=100).map(|number| began(number, None)).collect();
+        assert_eq!(read(&all).streams().count(), Segments::MAX_STREAMS);
     }
 
     #[test]
     fn a_segment_that_is_lost_or_left_open_elsewhere_is_told() {
         let mut segments = read(&[began(7, None)]);
-        segments.open += 2;
+        segments.begin();
+        segments.begin();
         assert_eq!(segments.loss(), Some(CudaLoss::Abandoned), "one is open");
         segments.end();
         segments.lose(CudaLoss::RingFull);
-        segments.abandon();
+        segments.lose_open(CudaLoss::Captured);
         assert_eq!(
             segments.loss(),
             Some(CudaLoss::RingFull),
             "the first reason"
         );
         assert!(segments.is_complete());
-    }
-
-    #[test]
-    fn what_could_not_begin_leaves_nothing() {
-        let mut segments = Segments::default();
-        segments.open += 1;
-        assert!(segments.are_there());
-        segments.cancel();
-        assert!(!segments.are_there());
     }
 }

@@ -183,14 +183,14 @@ impl OpenScope {
                 own: 0,
                 span,
                 panicked: false,
-                shared: None,
+                shared: 0,
                 // The direct path opens no scope directly inside an entry with a link.
                 place: Place {
                     enclosing: self.outer_serial.unlinked(),
                     parent: 0,
                 },
             };
-            self.dispatch(&closed, log);
+            self.dispatch(&closed, None, log);
         });
     }
 }

@@ -1,6 +1,7 @@
 //! Scopes that will never close: those of spans that a thread has entered and does not exit.
 
 use profiler_host::diagnostics::catch_own_panic;
+use profiler_host::sync::ReentrancyGuard;
 
 use super::open::OpenScope;
 use super::serial::Flags;
@@ -29,7 +30,12 @@ impl OpenScope {
     fn give_up_attached(&self) {
         let serial = self.serial();
         // As when it closes: what it shares ends before it.
-        let _ = self.close_shared(now());
+        let shared = self.close_shared(now());
+        {
+            // The memory is not the program's.
+            let _reentrancy = ReentrancyGuard::try_enter();
+            drop(shared);
+        }
         self.leave_late();
         if self.has(Flags::CALLERS) {
             callers::suspended(serial);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread::panicking;
 
 use profiler_host::diagnostics::catch_own_panic;
+use profiler_host::sync::ReentrancyGuard;
 
 use super::open::{CountOutcome, OpenScope, ScopeArgs, begin_gpu};
 use super::serial::Flags;
@@ -106,9 +107,9 @@ impl OpenScope {
 #[inline(never)]
 pub(super) fn end_slowly(open: &OpenScope) {
     catch_own_panic("a scope was closed", || {
-        let closed = open.close();
+        let (closed, bound) = open.close();
         let log = open.has(Flags::LOGGED).then(|| LogRequest::new(1));
-        open.dispatch(&closed, log);
+        open.dispatch(&closed, bound, log);
     });
 }
 
@@ -117,8 +118,8 @@ pub(super) fn end_slowly(open: &OpenScope) {
 #[inline(never)]
 pub(super) fn end_logged_slowly(open: &OpenScope, log: LogRequest) {
     catch_own_panic("a scope was closed", || {
-        let closed = open.close();
-        open.dispatch(&closed, Some(log));
+        let (closed, bound) = open.close();
+        open.dispatch(&closed, bound, Some(log));
     });
 }
 
@@ -126,8 +127,8 @@ pub(super) fn end_logged_slowly(open: &OpenScope, log: LogRequest) {
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 pub(crate) fn end_part(open: &OpenScope) -> Option<super::Part> {
     catch_own_panic("a scope was closed", || {
-        let closed = open.close();
-        open.dispatch(&closed, None);
+        let (closed, bound) = open.close();
+        open.dispatch(&closed, bound, None);
         super::Part {
             end: closed.span.end,
             elapsed: closed.span.elapsed,
@@ -179,14 +180,14 @@ pub(super) struct ClosedScope {
     pub(super) own: i64,
     /// `true` if a panic ended the scope.
     pub(super) panicked: bool,
-    /// What the scope shared between threads.
-    pub(super) shared: Option<Arc<SharedScope>>,
+    /// The id of the scope's [`SharedScope`](local::SharedScope); 0 if it has none.
+    pub(super) shared: u64,
     pub(super) place: Place,
 }
 
 impl OpenScope {
-    /// Closes and counts the scope.
-    fn close(&self) -> ClosedScope {
+    /// Closes and counts the scope. Returns what it shared between threads too, if streams were bound to it.
+    fn close(&self) -> (ClosedScope, Option<BoundCall>) {
         // The thread time began after the clock was read, and ends before: so it is never longer than the elapsed time.
         let thread_time = self
             .has(Flags::THREAD_TIME)
@@ -231,13 +232,23 @@ impl OpenScope {
             outermost,
             call,
         };
-        ClosedScope {
+        let bound = shared
+            .as_ref()
+            .filter(|_| !self.has(Flags::CUDA))
+            .and_then(BoundCall::of);
+        let closed = ClosedScope {
             span,
             own,
             panicked,
-            shared,
+            shared: shared.as_ref().map_or(0, |shared| shared.id),
             place,
+        };
+        if shared.is_some() {
+            // The memory is not the program's.
+            let _reentrancy = ReentrancyGuard::try_enter();
+            drop(shared);
         }
+        (closed, bound)
     }
 
     /// Ends what the scope shares with other threads, and counts the time in which their scopes covered it as that of
@@ -366,9 +377,13 @@ impl OpenScope {
 
     /// Passes a closed scope on: to the GPU's resolver if it has a GPU time, else to the collector if it is logged; to the
     /// session if one records it; and to the environment's session if it ends a step.
-    pub(super) fn dispatch(&self, closed: &ClosedScope, log: Option<LogRequest>) {
+    pub(super) fn dispatch(
+        &self,
+        closed: &ClosedScope,
+        bound: Option<BoundCall>,
+        log: Option<LogRequest>,
+    ) {
         let (cell, span) = (self.writable_cell(), closed.span);
-        let bound = BoundCall::of(closed.shared.as_ref(), self.id());
         // First, so that memory allocated below does not count as the scope's.
         let recorded = self
             .has(Flags::RECORDED)
@@ -377,7 +392,7 @@ impl OpenScope {
             cuda::count_without_stream(cell, span.elapsed);
         }
         if let Some(bound) = bound {
-            bound.end(span, cell, log);
+            bound.end(self.id(), span, cell, log);
         } else if self.has(Flags::CUDA) {
             cuda::end(self.serial(), span, cell, log);
         } else if self.has(Flags::NO_CONTEXT) && cuda::context_became_current() {
@@ -415,7 +430,7 @@ impl OpenScope {
             name: self.id(),
             serial,
             place: closed.place,
-            shared: closed.shared.as_ref().map_or(0, |shared| shared.id),
+            shared: closed.shared,
             start: self.start,
             elapsed: closed.span.elapsed,
             ending: if closed.panicked {

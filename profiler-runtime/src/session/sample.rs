@@ -115,7 +115,6 @@ impl Sample {
             uncertainty_ns: 1000.0,
             ns,
             own,
-            extent: ns,
             cpu_end,
         });
     }

@@ -283,13 +283,25 @@ impl WindowBuilder {
     }
 }
 
-/// Removes the GPU times of scopes to which streams were bound, if kernels were recorded. These tell more, and would be counted
-/// beside the sums.
+/// Removes the GPU times of scopes to which streams were bound, and for which work was recorded, or for one inside. Its times tell
+/// more, and would be counted beside the sums.
 fn remove_bound(work: &WindowWork, scopes: &mut [ScopeRecord], nodes: &mut [LinkedScope]) {
-    let is_bound = |(node, _): &(&mut LinkedScope, &mut ScopeRecord)| node.is_bound;
-    let all = nodes.iter_mut().zip(scopes);
-    for (node, scope) in all.filter(is_bound).filter(|_| work.is_recorded) {
-        (node.gpu, scope.cuda) = (NONE, 0);
+    if !nodes.iter().any(|node| node.is_bound) {
+        return;
+    }
+    let mut has_work = vec![false; nodes.len()];
+    for record in work.on_streams() {
+        let mut at = work.scope_of(record);
+        // Up to a scope around that is known to have some.
+        while let Some(known @ false) = at.and_then(|at| has_work.get_mut(at)) {
+            *known = true;
+            at = (at.and_then(|at| nodes.get(at))).map(|node| node.parent as usize);
+        }
+    }
+    for ((node, scope), has_work) in nodes.iter_mut().zip(scopes).zip(has_work) {
+        if node.is_bound && has_work {
+            (node.gpu, scope.cuda) = (NONE, 0);
+        }
     }
 }
 

@@ -53,7 +53,8 @@ fn measured_on(
 ) -> Option<u32> {
     let mut at = Some(scope);
     while let Some(node) = at.and_then(|at| nodes.get(at)) {
-        let time = gpu.get(node.gpu as usize);
+        // The sum of several times says nothing of single kernels.
+        let time = gpu.get(node.gpu as usize).filter(|_| !node.is_bound);
         if time.is_some_and(|time| time.loss.is_none() && time.stream_key == stream) {
             return Some(node.gpu);
         }

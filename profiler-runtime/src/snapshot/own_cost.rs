@@ -31,6 +31,7 @@ pub(super) fn of(rows: &[Row], wall_ns: f64) -> OwnCost {
         .map(|row| row.calls)
         .fold(0, u64::saturating_add);
     let on_gpu: u64 = rows.iter().map(gpu_times).fold(0, u64::saturating_add);
+    let on_gpu = on_gpu.saturating_add(own_cost::more_gpu_times());
     let gpu_time_ns = own_cost::median_sample();
     let measured = calls as f64 * cost_of_call() + on_gpu as f64 * gpu_time_ns;
     let self_ns: f64 = rows

@@ -2,11 +2,12 @@
 //! streams, as ever. A stream that cannot be measured is told, and nothing waits.
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::process::Command;
+use std::sync::{Arc, Barrier, mpsc};
+use std::thread;
 
 use cudarc::driver::CudaStream;
-use profiler_runtime::cuda::{CudaLoss, bind_stream};
-use profiler_runtime::report::SliceKind;
+use profiler_runtime::cuda::{CudaLoss, Stream, bind_stream};
 use profiler_runtime::{
     Handle, Profile, Trace, measure_execution_time, scope, set_enabled, summary,
 };
@@ -16,6 +17,7 @@ use profiler_tests::gpu::{
 };
 use profiler_tests::kept::Kept;
 use profiler_tests::poll::{poll_once, run, yields};
+use profiler_tests::traces::read_back;
 use profiler_tests::{stop, work};
 
 use crate::support::captures::{begin, end, nodes, spoiled};
@@ -414,6 +416,135 @@ fn a_call_without_an_event_for_one_of_its_streams_has_no_time() {
     exact(cuda("after").total_ns, 10_000.0);
 }
 
+#[test(on = driver())]
+fn a_default_stream_without_a_context_leaves_the_call_without_a_time() {
+    let (_profiler, gpu, stream) = started();
+    on_a_thread(|| {
+        let _scope = scope!("partly");
+        operation_of_another_thread(&gpu, &stream);
+        // SAFETY: it is a default stream, which is always there.
+        bind_stream(unsafe { Stream::from_raw(std::ptr::null_mut(), std::ptr::null_mut()) });
+    });
+    gpu.finish();
+    assert_eq!(
+        (row("partly").without_cuda, row("partly").cuda.is_none()),
+        (1, true)
+    );
+    assert_eq!(summary().cuda.lost, [(CudaLoss::NoContext, 1)]);
+}
+
+/// Binds a stream on a thread that has no context.
+fn operation_of_another_thread(gpu: &Gpu, stream: &Arc<CudaStream>) {
+    bind_stream(stream);
+    on_a_thread(|| {
+        gpu.context.bind_to_thread().expect("nothing failed");
+        gpu.spin(stream, 10_000);
+    });
+}
+
+#[test(on = driver())]
+fn one_in_64_of_the_times_is_sampled_for_the_own_cost() {
+    let (_profiler, gpu, stream) = started();
+    for _ in 0..256 {
+        let _scope = scope!("bound");
+        operation(&gpu, &stream, 1_000);
+    }
+    gpu.finish();
+    assert!(summary().own_cost.gpu_time_ns > 0.0);
+}
+
+#[test(on = driver().set_up(of_the_default_stream).says_once("has no effect in scopes that are on"))]
+fn a_default_stream_of_the_settings_stays_and_is_told() {
+    let (_profiler, gpu, stream) = started();
+    for _ in 0..2 {
+        let _scope = scope!("implied");
+        operation(&gpu, &stream, 10_000);
+    }
+    gpu.finish();
+    exact(cuda("implied").total_ns, 0.0);
+}
+
+fn of_the_default_stream(command: &mut Command) {
+    command.env("PROFILER_CUDA_STREAM", "per-thread");
+}
+
+#[test(on = driver())]
+fn a_future_that_names_its_stream_is_no_child_of_one_that_may_end_before() {
+    #[measure_execution_time(name = "child", stream = stream)]
+    async fn child(gpu: &Gpu, stream: &Arc<CudaStream>) {
+        gpu.spin(stream, 10_000);
+        yields(1).await;
+        gpu.spin(stream, 10_000);
+    }
+    #[measure_execution_time(name = "parent")]
+    async fn parent(gpu: &Gpu, stream: &Arc<CudaStream>) {
+        bind_stream(stream);
+        child(gpu, stream).await;
+    }
+    let (_profiler, gpu, stream) = started();
+    run(parent(&gpu, &stream));
+    gpu.finish();
+    exact(cuda("child").self_ns, 20_000.0);
+    exact(cuda("parent").total_ns, 10_000.0);
+    exact(cuda("parent").self_ns, 10_000.0);
+}
+
+#[test(on = driver().env("PROFILER_CALLERS", "1"))]
+fn inner_calls_of_a_recursion_have_their_names_while_callers_are_counted() {
+    let (_profiler, gpu, stream) = started();
+    let other = gpu.stream();
+    recurse(&gpu, &stream, &other, 3);
+    gpu.finish();
+    // The program waits for both streams inside.
+    exact(cuda("recursing").other_streams_ns, 30_000.0);
+}
+
+fn recurse(gpu: &Gpu, stream: &Arc<CudaStream>, other: &Arc<CudaStream>, depth: u32) {
+    let _scope = scope!("recursing");
+    operation(gpu, stream, 10_000);
+    {
+        let _elsewhere = scope!("elsewhere", stream = other);
+        gpu.spin(other, 7_000);
+        wait(gpu);
+    }
+    if depth > 1 {
+        recurse(gpu, stream, other, depth - 1);
+    }
+}
+
+#[test(on = driver())]
+fn a_scope_that_ends_on_a_thread_that_does_not_know_it_is_counted() {
+    let (_profiler, gpu, stream) = started();
+    let (moved, taken) = mpsc::channel();
+    let is_dropped = Barrier::new(2);
+    thread::scope(|threads| {
+        let opens = threads.spawn(|| {
+            gpu.context.bind_to_thread().expect("nothing failed");
+            let scope = scope!("moved");
+            operation(&gpu, &stream, 10_000);
+            moved.send(Moved(scope)).expect("it is awaited");
+            is_dropped.wait();
+        });
+        let Moved(scope) = taken.recv().expect("it is sent");
+        drop(scope);
+        is_dropped.wait();
+        opens.join().expect("it does not panic");
+    });
+    {
+        let _scope = scope!("after");
+        operation(&gpu, &stream, 1_000);
+    }
+    gpu.finish();
+    assert_eq!((row("moved").calls, row("moved").without_cuda), (1, 1));
+    assert_eq!(summary().cuda.lost, [(CudaLoss::Abandoned, 1)]);
+}
+
+/// A guard that a coroutine moves to another thread.
+struct Moved<Guard>(Guard);
+
+// SAFETY: the profiler tolerates it, as it must: stackful coroutines do it without asking.
+unsafe impl<Guard> Send for Moved<Guard> {}
+
 #[test(on = driver().then(records(0)))]
 fn outside_of_scopes_in_a_handle_and_while_measuring_is_off_nothing_is_bound() {
     let (_profiler, gpu, stream) = started();
@@ -639,36 +770,46 @@ fn nested(gpu: &Gpu, first: &Arc<CudaStream>, second: &Arc<CudaStream>) {
     }
 }
 
-#[test(on = driver().script("clock real"))]
-fn a_window_has_each_call_from_its_first_stream_to_its_last() {
+#[test(on = driver())]
+fn a_window_has_the_sums_in_its_tables_and_its_files() {
     let (_profiler, gpu, first) = started();
     let second = gpu.stream();
     let profile = Profile::builder().start().expect("started");
     nested(&gpu, &first, &second);
     gpu.finish();
-    let timeline = stopped(&profile).timeline();
-    let averages = timeline.key_averages();
-    for name in ["outer", "inner"] {
-        let slices: Vec<_> = timeline
-            .slices
-            .iter()
-            .filter(|slice| {
-                slice.kind == SliceKind::GpuScope
-                    && &*timeline.names[slice.name as usize].text == name
-            })
-            .collect();
-        let [slice] = slices[..] else {
-            panic!("{name}: {slices:?}")
-        };
-        assert!(slice.duration_ns >= 500_000, "{name}: {slice:?}");
-        let row = averages.rows.iter().find(|row| row.name == name);
-        let times = row.and_then(|row| row.cuda.as_ref()).expect("a GPU time");
-        assert_eq!(times.calls, 1);
-        exact(times.total_ns, slice.total_ns() as f64);
-        assert!((times.total_ns - cuda(name).total_ns).abs() <= 1.0);
+    let trace = stopped(&profile);
+    let timeline = trace.timeline();
+    let missing = timeline
+        .missing
+        .iter()
+        .find(|(what, _)| what.contains("bind_stream"));
+    assert_eq!(
+        missing.map(|(_, count)| *count),
+        Some(2),
+        "{:?}",
+        timeline.missing
+    );
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("trace.json");
+    trace.export_chrome_trace(&file).expect("it is written");
+    let file = read_back(&file);
+    for (averages, place) in [
+        (trace.key_averages(), "window"),
+        (timeline.key_averages(), "time line"),
+        (file.key_averages(), "file"),
+    ] {
+        for name in ["outer", "inner"] {
+            let row = averages.rows.iter().find(|row| row.name == name);
+            let row = row.expect("it ran");
+            let times = row.cuda.as_ref().expect("a GPU time");
+            assert_eq!((times.calls, row.launch_bound), (1, None), "{place}");
+            exact(times.total_ns, cuda(name).total_ns);
+            exact(times.self_ns, cuda(name).self_ns);
+        }
     }
-    assert!(cuda("inner").total_ns >= 500_000.0);
-    assert_eq!(summary().cuda.lost, []);
+    exact(cuda("outer").total_ns, 500_000.0);
+    exact(cuda("outer").self_ns, 200_000.0);
+    exact(cuda("inner").self_ns, 500_000.0);
 }
 
 #[test(on = driver().script("clock real").set_up(cupti_of_driver))]

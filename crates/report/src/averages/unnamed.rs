@@ -29,8 +29,8 @@ struct Unnamed {
 /// `callers` are the calls that slices belong to, `texts` the number of the text of each name. `covered` are the scopes whose
 /// GPU times have the work of each slice.
 ///
-/// Calls to which `cuda::bind_stream` bound streams are left out. So are launches inside of an entered handle, and those that the launch hook gave to a scope: another thread
-/// launched them, and a stream that the scope names would not be theirs.
+/// Launches inside of an entered handle, and those that the launch hook gave to a scope, are left out: another thread launched
+/// them, and a stream that the scope names would not be theirs. So are those of calls to which `cuda::bind_stream` bound streams.
 pub(super) fn note(
     timeline: &Timeline,
     callers: &[u32],

@@ -110,6 +110,9 @@ pub(super) fn with_details<'w, W: Write>(
             line = line.text(key, text);
         }
     }
+    if details.is_bound {
+        line = line.set("bound streams");
+    }
     line
 }
 

@@ -56,7 +56,7 @@ pub struct DevicePairs {
     pub idle_ns: i64,
     /// The function in whose pairs it was host-paced longest, without the pairs inside.
     pub longest_paced: Option<String>,
-    /// The GPU times that are left out, because it is not known when they began.
+    /// The GPU times that are left out, because it is not known when they began, or because they are sums of several.
     pub unplaced: u64,
     /// How long it was idle before the first pair, and after the last.
     pub(super) before_first_ns: i64,

@@ -132,7 +132,7 @@ impl DevicePairs {
         if self.unplaced > 0 {
             let _ = writeln!(
                 text,
-                "{} GPU times are left out: when they began is not known",
+                "{} GPU times are left out: when they began is not known, or they are sums of several",
                 self.unplaced
             );
         }

@@ -202,13 +202,19 @@ fn slow_records(summary: &Summary) -> Option<String> {
 
 /// Reports names that are measured on the wrong stream, or on none.
 fn missing_streams(rows: &[Row]) -> impl Iterator<Item = String> + use<> {
-    let idle_stream = |row: &Row| row.idle_stream;
+    let idle_stream = |row: &Row| row.idle_stream.then(|| printable(&row.name));
     let wrong = names(rows, idle_stream).map(|names| {
         format!(
             "almost no GPU time on the default stream: {names}: if they launch on another stream, write `stream = …`"
         )
     });
-    let none = names(rows, |row| row.without_stream > 0).map(|names| {
+    let without = |row: &Row| {
+        let some = row.cuda.is_some_and(|cuda| cuda.calls > 0);
+        let name = printable(&row.name);
+        let some = some.then(|| format!("{name} ({} of {} calls)", row.without_stream, row.calls));
+        (row.without_stream > 0).then(|| some.unwrap_or(name))
+    };
+    let none = names(rows, without).map(|names| {
         format!(
             "no GPU time, since no stream is named: {names}: if they launch kernels, write `stream = …`, or use \
              `cuda::with_stream`, `cuda::set_default_stream` or PROFILER_CUDA_STREAM=legacy or per-thread"
@@ -241,13 +247,9 @@ fn unsaved_and_unmeasured(summary: &Summary) -> impl Iterator<Item = String> + u
     [unsaved, unmeasured, refused].into_iter().flatten()
 }
 
-/// Lists the first names of rows with a property, or returns `None` if there are none.
-fn names(rows: &[Row], has_property: impl Fn(&Row) -> bool) -> Option<String> {
-    let names: Vec<String> = rows
-        .iter()
-        .filter(|row| has_property(row))
-        .map(|row| printable(&row.name))
-        .collect();
+/// Lists the first rows with a property, as it names them, or returns `None` if there are none.
+fn names(rows: &[Row], property: impl Fn(&Row) -> Option<String>) -> Option<String> {
+    let names: Vec<String> = rows.iter().filter_map(property).collect();
     (!names.is_empty()).then(|| first_of(names.into_iter(), SHOWN))
 }
 
@@ -297,13 +299,14 @@ mod tests {
 
     #[test]
     fn a_list_of_names_is_short() {
+        let name = |row: &Row| Some(row.name.clone());
         let rows: Vec<Row> = ["a", "b", "c", "d", "e", "f", "g"].map(row).into();
         assert_eq!(
-            names(&rows, |_| true).as_deref(),
+            names(&rows, name).as_deref(),
             Some("a, b, c, d, e and 2 more")
         );
-        assert_eq!(names(&rows[..2], |_| true).as_deref(), Some("a, b"));
-        assert_eq!(names(&rows, |_| false), None);
+        assert_eq!(names(&rows[..2], name).as_deref(), Some("a, b"));
+        assert_eq!(names(&rows, |_| None), None);
     }
 
     #[test]
@@ -394,11 +397,20 @@ mod tests {
             idle_stream: true,
             ..row("b")
         };
-        let notes: Vec<String> = missing_streams(&[none, wrong]).collect();
+        let some = Row {
+            without_stream: 3,
+            calls: 7,
+            cuda: Some(crate::Times {
+                calls: 4,
+                ..crate::Times::default()
+            }),
+            ..row("c")
+        };
+        let notes: Vec<String> = missing_streams(&[none, wrong, some]).collect();
         let expected = [
             "almost no GPU time on the default stream: b: if they launch on another stream, write `stream = …`",
-            "no GPU time, since no stream is named: a: if they launch kernels, write `stream = …`, or use \
-             `cuda::with_stream`, `cuda::set_default_stream` or PROFILER_CUDA_STREAM=legacy or per-thread",
+            "no GPU time, since no stream is named: a, c (3 of 7 calls): if they launch kernels, write `stream = …`, or \
+             use `cuda::with_stream`, `cuda::set_default_stream` or PROFILER_CUDA_STREAM=legacy or per-thread",
         ];
         assert_eq!(notes, expected);
     }

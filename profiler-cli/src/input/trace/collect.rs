@@ -440,6 +440,7 @@ impl Collector {
             call_stack: text(&args.call_stack)?,
             native_stack: text(&args.own.native_stack)?,
             no_gpu_time: text(&args.own.no_gpu_time)?,
+            is_bound: args.own.is_bound,
             ..SliceDetails::default()
         };
         if let Some((memory, own_host_net)) = args.own.memory {

@@ -142,6 +142,10 @@ pub(super) struct Args {
 
 /// What `profiler-runtime` and the command line write of an event that the format has no place for. In files of other
 /// programs, these names mean nothing.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "facts that are independent of each other"
+)]
 #[derive(Debug, Default)]
 pub(super) struct OwnArgs {
     /// The whole name, if that of the event is shortened.
@@ -191,6 +195,7 @@ pub(super) struct OwnArgs {
     pub(super) memory: Option<(MemoryUse, i64)>,
     pub(super) native_stack: Option<String>,
     pub(super) no_gpu_time: Option<String>,
+    pub(super) is_bound: bool,
 }
 
 /// A future as a whole, or one of its polls.
@@ -496,6 +501,7 @@ const ARG_KEYS: &[&str] = &[
     "moved_ns",
     "waits for stream",
     "Native stack",
+    "bound streams",
     "no CUDA time",
     "CPU Mem",
     "CPU Mem Peak",
@@ -668,6 +674,7 @@ impl Args {
             "waits for stream" => self.own.waited_for = value.count(),
             "Native stack" => self.own.native_stack = value.text(),
             "no CUDA time" => self.own.no_gpu_time = value.text(),
+            "bound streams" => self.own.is_bound = value.is_set(),
             "panicked" if value.is_set() => self.own.ending = SliceEnding::Panicked,
             "dropped" if value.is_set() => self.own.ending = SliceEnding::Dropped,
             "Device Type" => self.device_type = value.whole(),

@@ -12,11 +12,12 @@ use super::log_sender::cuda_span;
 use crate::cuda::context::measurement::{Bound, GpuMeasurement};
 use crate::cuda::ffi::EventApi;
 use crate::local::{FirstSegment, Segments, SharedScope, callers};
+use crate::own_cost;
 
 impl<D: EventApi> Completion<D> {
     /// Takes a call that has ended. It waits for its segments: those of other threads, and of streams that are behind.
     pub(super) fn end_call(&mut self, call: Box<GpuMeasurement>) {
-        self.current_name = None;
+        self.end();
         let Some(Bound::Call(scope)) = &call.bound else {
             return call.give_back();
         };
@@ -53,30 +54,31 @@ impl<D: EventApi> Completion<D> {
     fn complete_call(&mut self, mut call: Box<GpuMeasurement>, segments: &Segments) {
         let first = match (segments.loss(), segments.first) {
             (None, Some(first)) => first,
+            // Where a segment was abandoned, the call was counted.
+            (Some(loss), _) if segments.is_counted => return self.pass_on_lost(call, loss),
             (loss, _) => return self.lose(call, loss.unwrap_or(CudaLoss::Abandoned)),
         };
         let (ns, own) = (segments.ns, segments.own);
-        let start = first.start.map(|(wall, uncertainty_ns)| HostTime {
-            wall,
-            uncertainty_ns,
-        });
+        own_cost::note_more_gpu_times(segments.count().saturating_sub(1));
         call.scope.stream_key = first.stream_key;
         if gpu_record::are_wanted() {
-            let record = GpuRecord::read(&call, first.device, ns, own, start);
-            gpu_record::push(GpuRecord {
-                is_bound: true,
-                extent: segments.extent(),
-                ..record
-            });
+            // A sum of several times has no place on the time line.
+            let record = GpuRecord::read(&call, first.device, ns, own, None);
+            gpu_record::push(record);
         }
         if let Some(name) = self.name(call.scope.name) {
             count(name, &call, (ns, own), None);
             name.cuda.with(|times| {
-                let more = segments.more_streams.iter();
-                more.for_each(|stream| times.add_stream(*stream));
+                for stream in segments.streams() {
+                    times.add_stream(stream);
+                }
             });
             callers::count_gpu(call.span.call, ns, own);
             if let Some(log) = call.log.take() {
+                let start = first.start.map(|(wall, uncertainty_ns)| HostTime {
+                    wall,
+                    uncertainty_ns,
+                });
                 let cuda = cuda_span(ns, start, first.stream_key);
                 self.log.send(name, log, call.span, Some(cuda));
             }

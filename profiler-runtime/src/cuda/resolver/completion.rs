@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
+use std::sync::Arc;
 
 use profiler_report::{CudaLoss, DropReason};
 
@@ -13,11 +14,11 @@ use super::inner_elsewhere::InnerElsewhere;
 use super::log_sender::{self, LogSender, cuda_span};
 use super::totals;
 use crate::clock::clock;
-use crate::cuda::context::measurement::{Bound, GpuMeasurement, Pair};
+use crate::cuda::context::measurement::{Bound, GpuMeasurement, Pair, ScopeRef};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::idle;
 use crate::cuda::nvml::energy;
-use crate::local::{FirstSegment, callers};
+use crate::local::{FirstSegment, SharedScope, callers};
 use crate::losses::count_dropped;
 use crate::name::{self, Name};
 use crate::own_cost;
@@ -35,6 +36,8 @@ pub(super) struct Completion<D: 'static> {
     pub(super) bound_calls: BTreeMap<u64, Box<GpuMeasurement>>,
     /// The name of the scope that is in progress and not counted yet. If the thread panics, this scope is lost with it.
     pub(super) current_name: Option<u32>,
+    /// As `current_name`, the scope of a segment.
+    pub(super) current_segment: Option<Arc<SharedScope>>,
 }
 
 impl<D: EventApi> Completion<D> {
@@ -47,6 +50,7 @@ impl<D: EventApi> Completion<D> {
             log: LogSender::default(),
             bound_calls: BTreeMap::new(),
             current_name: None,
+            current_segment: None,
         }
     }
 
@@ -70,9 +74,22 @@ impl<D: EventApi> Completion<D> {
         }
     }
 
+    /// Notes which scope is in progress.
+    pub(super) fn begin(&mut self, measurement: &GpuMeasurement) {
+        match &measurement.bound {
+            Some(Bound::Segment { scope, .. }) => self.current_segment = Some(Arc::clone(scope)),
+            _ => self.current_name = Some(measurement.scope.name),
+        }
+    }
+
+    /// Notes that none is.
+    pub(super) fn end(&mut self) {
+        (self.current_name, self.current_segment) = (None, None);
+    }
+
     /// Completes a scope that has no GPU time.
-    pub(super) fn lose(&mut self, mut measurement: Box<GpuMeasurement>, loss: CudaLoss) {
-        self.current_name = Some(measurement.scope.name);
+    pub(super) fn lose(&mut self, measurement: Box<GpuMeasurement>, loss: CudaLoss) {
+        self.begin(&measurement);
         if measurement.scope.has_begun {
             let outer = measurement.parent.map(NonZero::get);
             self.children.remove_lost(measurement.scope.key, outer);
@@ -84,11 +101,16 @@ impl<D: EventApi> Completion<D> {
             }
         }
         self.current_name = None;
-        if let Some(Bound::Segment { scope, .. }) = measurement.bound.take() {
+        if let Some(scope) = self.current_segment.take() {
             measurement.give_back();
             return self.lose_segment(&scope, loss);
         }
         totals::count_without(measurement.scope.name, loss);
+        self.pass_on_lost(measurement, loss);
+    }
+
+    /// Records and logs a scope that has no GPU time, and was counted.
+    pub(super) fn pass_on_lost(&mut self, mut measurement: Box<GpuMeasurement>, loss: CudaLoss) {
         if gpu_record::are_wanted() {
             gpu_record::push(GpuRecord::lost(&measurement, loss));
         }
@@ -108,23 +130,25 @@ impl<D: EventApi> Completion<D> {
         ns: f64,
         anchor: Option<&Anchor>,
     ) {
-        self.current_name = Some(measurement.scope.name);
+        self.begin(&measurement);
         let covered = self.children.take(measurement.scope.key);
         let own = (ns - covered).max(0.0);
         let launch_ns = launch_ns(&measurement);
         self.credit_parent(&measurement, pair, ns);
-        let segment = measurement.bound.take();
         let is_recorded = gpu_record::are_wanted();
         let has_idle = idle::is_on();
         // To locate an event takes a call of the driver, which is saved if the start is not used.
         let bounds = energy::is_shared().then(|| energy::Bounds::of(measurement.span));
         let is_placed = bounds.is_some_and(energy::Bounds::are_wide);
-        let is_logged = measurement.log.is_some() || segment.is_some();
+        // That of a segment may be logged with its call.
+        let is_logged = measurement.log.is_some() || measurement.bound.is_some();
         let is_used = is_logged || is_recorded || is_placed || has_idle;
         let anchor = anchor.filter(|_| is_used);
         let start = anchor.and_then(|anchor| anchor.host_time(self.driver, pair.begin));
         let device = pair.context.device();
-        if let Some(bounds) = bounds {
+        // Energy that belongs to no name stays unmeasured.
+        let has_name = measurement.scope.name != ScopeRef::NO_NAME;
+        if let Some(bounds) = bounds.filter(|_| has_name) {
             let begin = start.map(|start| start.wall);
             energy::add(&measurement, device, (ns, own), bounds, begin);
         }
@@ -137,7 +161,7 @@ impl<D: EventApi> Completion<D> {
             idle::add(&measurement, device, &read);
         }
         self.current_name = None;
-        if let Some(Bound::Segment { scope, .. }) = segment {
+        if let Some(scope) = self.current_segment.take() {
             let segment = FirstSegment {
                 stream_key: measurement.scope.stream_key,
                 device,

@@ -21,7 +21,8 @@ pub(crate) struct GpuRecord {
     /// `true` for a replay of a graph, which has no scope on the CPU.
     pub(crate) is_replay: bool,
     pub(crate) loss: Option<CudaLoss>,
-    /// `true` if streams were bound to the scope: its time is the sum of several times, on one stream or more.
+    /// `true` if streams were bound to the scope: its time is the sum of several times, on one stream or more, and its start is not
+    /// kept.
     pub(crate) is_bound: bool,
     pub(crate) stream_key: StreamKey,
     /// The ordinal of the device, if it is known.
@@ -32,8 +33,6 @@ pub(crate) struct GpuRecord {
     pub(crate) ns: f64,
     /// `ns` without the scopes inside on the same stream.
     pub(crate) own: f64,
-    /// From the begin of the first of its times to the end of the last; `ns` if there is one.
-    pub(crate) extent: f64,
     /// When the scope ended on the CPU, in ticks. For a replay, when it was noticed.
     pub(crate) cpu_end: u64,
 }
@@ -55,7 +54,6 @@ impl GpuRecord {
             uncertainty_ns,
             ns,
             own,
-            extent: ns,
             ..Self::without_time(measurement)
         }
     }
@@ -66,7 +64,6 @@ impl GpuRecord {
             is_replay: true,
             ns,
             own,
-            extent: ns,
             cpu_end: now(),
             ..Self::without_time(measurement)
         }
@@ -86,14 +83,13 @@ impl GpuRecord {
             name: measurement.scope.name,
             is_replay: false,
             loss: None,
-            is_bound: false,
+            is_bound: measurement.bound.is_some(),
             stream_key: measurement.scope.stream_key,
             device: None,
             start: None,
             uncertainty_ns: 0.0,
             ns: 0.0,
             own: 0.0,
-            extent: 0.0,
             cpu_end: measurement.span.end,
         }
     }

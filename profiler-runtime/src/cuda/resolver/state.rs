@@ -174,7 +174,7 @@ impl<D: EventApi> ResolverState<D> {
     }
 
     fn enqueue(&mut self, mut measurement: Box<GpuMeasurement>) {
-        self.completion.current_name = Some(measurement.scope.name);
+        self.completion.begin(&measurement);
         measurement.sequence = self.next_sequence;
         self.next_sequence += 1;
         self.completion.assign_step(&mut measurement);
@@ -183,7 +183,7 @@ impl<D: EventApi> ResolverState<D> {
             (Some(loss), _) => self.completion.lose(measurement, loss),
             (None, Some(pair)) if pair.epoch == pair.context.epoch() => {
                 self.state_of(pair.context).add(measurement, pair);
-                self.completion.current_name = None;
+                self.completion.end();
             }
             (None, None) if measurement.bound.is_some() => self.completion.end_call(measurement),
             // The context was destroyed after the scope ended, and its events with it.
@@ -217,6 +217,9 @@ impl<D> Drop for ResolverState<D> {
         let loss = CudaLoss::ThreadPanicked;
         if let Some(name) = self.completion.current_name.take() {
             totals::count_without(name, loss);
+        }
+        if let Some(scope) = self.completion.current_segment.take() {
+            scope.segments(|segments| segments.lose(loss));
         }
         for measurement in self.drained.drain(..).chain(self.ordered.drain(..)) {
             completion::lose_unread(measurement, loss);

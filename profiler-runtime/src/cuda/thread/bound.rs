@@ -4,17 +4,21 @@
 //! thread's stack under the serial of its scope or poll. What the scope shares between threads adds its segments up. When the call
 //! has ended, a measurement without events follows them to the resolver, which completes the call with the last of them.
 
+use std::num::NonZero;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use profiler_cuda_sys::driver::Driver;
-use profiler_host::diagnostics::catch_own_panic;
+use profiler_host::diagnostics::{self, catch_own_panic};
 use profiler_host::sync::ReentrancyGuard;
+use profiler_report::CudaLoss;
 
 use super::accounting::{Sent, account, rejection};
 use super::beginning::open;
 use super::ending::{end_segment, send_without_events};
-use super::scope::{GpuOptions, Mode, NewScope};
-use super::state;
+use super::scope::{CostSampling, GpuOptions, Mode, NewScope};
+use super::stack::Choice;
+use super::state::{self, GpuThread};
 use super::target::{NamedBy, Target};
 use crate::clock::{elapsed, now};
 use crate::cuda::context::measurement::{Bound, CpuSpan, ScopeRef};
@@ -24,6 +28,9 @@ use crate::local::callers::CountedCall;
 use crate::local::{self, Segments, SharedScope};
 use crate::log_record::LogRequest;
 use crate::stats::StatCell;
+
+/// `true` once a stream was bound: programs that bind none need not look for segments.
+static IS_USED: AtomicBool = AtomicBool::new(false);
 
 /// Measures the innermost open scope of this thread, or the future that it polls, on a stream from this moment on: for libraries
 /// that choose a stream at each operation.
@@ -71,50 +78,77 @@ pub fn bind_stream(stream: impl IntoStream<'static>) {
 }
 
 fn bind(stream: Stream) {
+    let called = now();
     let Some(driver) = library::driver().filter(|_| !ReentrancyGuard::is_entered()) else {
         return;
     };
     let serial = local::innermost().serial();
-    if serial == 0 || local::entered().is_some() || is_on(driver, serial, &stream) {
+    if serial == 0 || local::entered().is_some() {
         return;
+    }
+    match choice(driver, serial, &stream) {
+        Choice::None => {}
+        Choice::Bound | Choice::Named => return,
+        Choice::Implied => return warn_of_implied_stream(),
     }
     let Some(scope) = local::share_innermost() else {
         return;
     };
     end(serial, now());
+    let name = scope.name(serial);
+    {
+        // The memory is not the program's.
+        let _reentrancy = ReentrancyGuard::try_enter();
+        scope.begin_segment();
+    }
+    IS_USED.store(true, Relaxed);
     let mut options = GpuOptions {
         stream: Some(stream),
         mode: Mode::Later,
     };
     state::with(|thread| {
-        let name = {
-            let _reentrancy = ReentrancyGuard::try_enter();
-            scope.segments(|segments| segments.begin(serial))
-        };
+        let sampling = thread.sampling();
         let new = NewScope::new(serial, name.unwrap_or(ScopeRef::NO_NAME));
         let is_open = open(thread, driver, new, Some(&mut options)).is_ok();
         match thread.stack.innermost().filter(|_| is_open) {
             Some(opened) => {
                 let begun = now();
+                if sampling == CostSampling::On {
+                    opened.cost = NonZero::new(begun.saturating_sub(called));
+                }
                 opened.measurement.bound = Some(Bound::Segment { scope, begun });
             }
-            // No context is current for a default stream.
-            None => scope.segments(Segments::cancel),
+            // A default stream, and no context is current.
+            None => scope.segments(|segments| segments.lose_open(CudaLoss::NoContext)),
         }
     });
 }
 
-/// Returns `true` if no stream is to be bound to the scope or poll with this serial, or not this one.
-fn is_on(driver: &Driver, serial: u64, stream: &Stream) -> bool {
-    let target = Target {
-        handles: stream.handles,
-        named_by: NamedBy::Call,
-    };
-    // If the driver refuses to say which context is current, the beginning of the segment finds out why.
-    let target = target.in_context(driver).ok().flatten();
-    let handles = target.map_or(stream.handles, |target| target.handles);
+fn choice(driver: &Driver, serial: u64, stream: &Stream) -> Choice {
+    let found = state::with(|thread| {
+        let target = Target {
+            handles: stream.handles,
+            named_by: NamedBy::Call,
+        };
+        // If the driver refuses to say which context is current, the beginning of the segment finds out why.
+        let target = if thread.backoff.is_active() {
+            None
+        } else {
+            target.in_context(driver).ok().flatten()
+        };
+        let handles = target.map_or(stream.handles, |target| target.handles);
+        thread.stack.choice(serial, handles)
+    });
     // Without the thread's state, nothing can be bound.
-    state::with(|thread| thread.stack.is_on(serial, handles)) != Some(false)
+    found.unwrap_or(Choice::Named)
+}
+
+#[cold]
+fn warn_of_implied_stream() {
+    diagnostics::warn_once(
+        "`cuda::bind_stream` has no effect in scopes that are on the current stream of their thread, on the default stream of the \
+         process, or on that of PROFILER_CUDA_STREAM: set none of them where streams are bound",
+    );
 }
 
 /// Returns the open segment of a scope or poll of this thread: its scope, and when it began, in ticks.
@@ -124,6 +158,9 @@ fn segment_of(serial: u64) -> Option<(Arc<SharedScope>, u64)> {
 
 /// Returns what the scope with this serial shares between threads, if a segment is open in it on this thread.
 pub(crate) fn bound_scope(serial: u64) -> Option<Arc<SharedScope>> {
+    if !IS_USED.load(Relaxed) {
+        return None;
+    }
     segment_of(serial).map(|(scope, _)| scope)
 }
 
@@ -139,14 +176,17 @@ fn end(serial: u64, at: u64) {
         outermost: true,
         call: CountedCall::NONE,
     };
-    if end_segment(serial, span) != Sent::ToResolver {
-        scope.segments(|segments| segments.lose(rejection()));
-    }
+    let loss = match end_segment(serial, span) {
+        Sent::ToResolver => return,
+        Sent::Rejected | Sent::RejectedAfterLog => rejection(),
+        Sent::Nothing => CudaLoss::Abandoned,
+    };
+    scope.segments(|segments| segments.lose(loss));
 }
 
 /// Ends the segment that is open in a scope or poll that ends at this time, in ticks, on this thread.
 pub(crate) fn end_segment_of(scope: &SharedScope, serial: u64, at: u64) {
-    if scope.has_segments() {
+    if scope.is_bound() {
         catch_own_panic("a scope was closed", || end(serial, at));
     }
 }
@@ -155,35 +195,45 @@ pub(crate) fn end_segment_of(scope: &SharedScope, serial: u64, at: u64) {
 #[derive(Debug)]
 pub(crate) struct BoundCall {
     scope: Arc<SharedScope>,
-    reference: ScopeRef,
+    /// That of its GPU time. Zero on a thread that is ending, whose open segments were counted as abandoned.
+    key: u64,
 }
 
 impl BoundCall {
     /// Returns the call of a scope that has ended, if streams were bound to it.
-    pub(crate) fn of(scope: Option<&Arc<SharedScope>>, name: u32) -> Option<Self> {
-        let scope = scope.filter(|scope| scope.has_segments())?;
-        let reference = state::with(|thread| thread.unplaced_scope(name))?;
-        Some(Self {
+    pub(crate) fn of(scope: &Arc<SharedScope>) -> Option<Self> {
+        scope.is_bound().then(|| Self {
             scope: Arc::clone(scope),
-            reference,
+            key: state::with(GpuThread::next_call_key).unwrap_or(0),
         })
     }
 
-    /// Returns the key of its GPU time.
+    /// Returns the key of its GPU time; zero for none.
     pub(crate) fn key(&self) -> u64 {
-        self.reference.key
+        self.key
     }
 
     /// Sends the call to the resolver.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn end(
         self,
+        name: u32,
         span: CpuSpan,
         cell: Option<&'static StatCell>,
         log: Option<LogRequest>,
     ) {
-        let Self { scope, reference } = self;
+        let Self { scope, key } = self;
         account(cell, log, |log| {
-            let send = |thread: &mut state::GpuThread| {
+            if library::driver().is_none() || key == 0 {
+                return Sent::Nothing;
+            }
+            let reference = ScopeRef {
+                key,
+                name,
+                ..ScopeRef::NONE
+            };
+            let send = |thread: &mut GpuThread| {
                 send_without_events(thread, reference, span, Ok(Bound::Call(scope)), log)
             };
             state::with(send).unwrap_or(Sent::Rejected)

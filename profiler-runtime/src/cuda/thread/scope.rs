@@ -1,6 +1,6 @@
 //! An open scope that is to have a GPU time.
 
-use std::mem::ManuallyDrop;
+use std::mem::{self, ManuallyDrop};
 use std::num::NonZero;
 
 use profiler_report::CudaLoss;
@@ -10,7 +10,6 @@ use super::target::NamedBy;
 use crate::cuda::context::measurement::{Bound, CpuSpan, GpuMeasurement, ScopeRef, StartEvent};
 use crate::cuda::resolver::totals;
 use crate::cuda::stream::{KeepAlive, Stream, StreamRef};
-use crate::local::Segments;
 
 /// The GPU options of a call.
 #[derive(Debug, Default)]
@@ -146,9 +145,16 @@ pub(super) fn abandon_without_owner(opened: OpenGpuScope) {
 #[cold]
 #[inline(never)]
 fn abandon_measurement(measurement: Box<GpuMeasurement>) {
-    match &measurement.bound {
-        Some(Bound::Segment { scope, .. }) => scope.segments(Segments::abandon),
-        _ => totals::count_without(measurement.scope.name, CudaLoss::Abandoned),
+    let is_new = match &measurement.bound {
+        // The scope may end on a thread that does not find it, and its call is counted there only if it does.
+        Some(Bound::Segment { scope, .. }) => scope.segments(|segments| {
+            segments.lose_open(CudaLoss::Abandoned);
+            !mem::replace(&mut segments.is_counted, true)
+        }),
+        _ => true,
+    };
+    if is_new {
+        totals::count_without(measurement.scope.name, CudaLoss::Abandoned);
     }
     measurement.give_back();
 }

@@ -7,6 +7,7 @@ use profiler_host::sync::ReentrancyGuard;
 use profiler_report::internal::{RawStream, StreamKey};
 
 use super::scope::{OpenGpuScope, StreamOwnership, TaskGpuScope, abandon, abandon_without_owner};
+use super::target::NamedBy;
 use crate::cuda::context::measurement::{
     Bound, Enclosing, GpuMeasurement, Pair, ScopeRef, StartEvent,
 };
@@ -30,6 +31,19 @@ pub(super) struct ScopeStack {
     displaced: Vec<GpuFrame>,
 }
 
+/// How the stream of an open scope or poll was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// It was not, or another one is bound.
+    None,
+    /// This one is bound.
+    Bound,
+    /// By its call, or that of the future.
+    Named,
+    /// By the thread, the process or the settings.
+    Implied,
+}
+
 #[derive(Debug)]
 enum GpuFrame {
     /// A scope that is open on this thread.
@@ -46,6 +60,10 @@ impl GpuFrame {
     #[inline]
     fn is_scope(&self, number: u64) -> bool {
         matches!(self, Self::Scope { serial, .. } if *serial == number)
+    }
+
+    fn is_segment(&self) -> bool {
+        matches!(self, Self::Scope { opened, .. } if opened.measurement.bound.is_some())
     }
 
     fn serial(&self) -> u64 {
@@ -111,6 +129,8 @@ impl ScopeStack {
         let is_parent = |scope: &ScopeRef| scope.stream_key == stream_key && scope.has_begun;
         let mut frames = self.frames.iter().rev();
         let parent = frames.find(|frame| is_parent(frame.scope()));
+        // A segment may end before the future.
+        let parent = parent.filter(|frame| !(is_future && frame.is_segment()));
         let is_elsewhere = innermost.scope().stream_key != stream_key;
         Enclosing {
             parent: parent.and_then(|frame| NonZero::new(frame.scope().key)),
@@ -224,21 +244,27 @@ impl ScopeStack {
         Some(frame.scope().stream_key.stream)
     }
 
-    /// Returns `true` if no stream is to be bound to the scope or poll with this serial: its call has named one, or it is bound to
-    /// the stream with these handles.
-    pub(super) fn is_on(&self, serial: u64, handles: StreamHandles) -> bool {
+    /// Returns how the stream of a scope or poll with this serial was chosen.
+    pub(super) fn choice(&self, serial: u64, handles: StreamHandles) -> Choice {
         let mut frames = self.frames.iter().rev().chain(&self.displaced);
-        let Some(frame) = frames.find(|frame| frame.serial() == serial) else {
-            return false;
-        };
-        let GpuFrame::Scope { opened, .. } = frame else {
-            return true;
+        let opened = match frames.find(|frame| frame.serial() == serial) {
+            None => return Choice::None,
+            Some(GpuFrame::Poll { .. }) => return Choice::Named,
+            Some(GpuFrame::Scope { opened, .. }) => opened,
         };
         let measurement = &opened.measurement;
         let in_context = |pair: Pair| pair.context.raw == handles.context;
-        measurement.bound.is_none()
-            || measurement.scope.stream_key.stream == handles.stream
-                && measurement.pair.is_none_or(in_context)
+        match measurement.bound {
+            None if opened.named_by == NamedBy::Call => Choice::Named,
+            None => Choice::Implied,
+            Some(_)
+                if measurement.scope.stream_key.stream == handles.stream
+                    && measurement.pair.is_none_or(in_context) =>
+            {
+                Choice::Bound
+            }
+            Some(_) => Choice::None,
+        }
     }
 
     /// Returns the scope of the segment that is open in the scope or poll with this serial, and when it began, in ticks.

@@ -22,6 +22,9 @@ use crate::cuda::idle;
 use crate::cuda::nvtx;
 use crate::cuda::stream::Stream;
 
+/// The bits of a key that number the scopes of a thread.
+const KEYS: u64 = (1 << 40) - 1;
+
 /// The most boxes of ended futures that a thread keeps.
 const MAX_TASK_BOXES: usize = 64;
 
@@ -31,6 +34,8 @@ pub(crate) struct GpuThread {
     pub(super) number: u32,
     /// How many GPU scopes the thread has opened.
     opened: u64,
+    /// How many calls of the thread had streams that were bound.
+    bound_calls: u64,
     pub(super) stack: ScopeStack,
     caches: Vec<ContextCache>,
     current: Option<Stream>,
@@ -77,6 +82,7 @@ impl GpuThread {
         Self {
             number: 0,
             opened: 0,
+            bound_calls: 0,
             stack: ScopeStack::new(),
             caches: Vec::new(),
             current: None,
@@ -111,7 +117,15 @@ impl GpuThread {
     #[inline(always)]
     pub(super) fn next_key(&mut self, number: u32) -> u64 {
         self.opened += 1;
-        u64::from(number) << 40 | self.opened & ((1 << 40) - 1)
+        u64::from(number) << 40 | self.opened & KEYS
+    }
+
+    /// Returns a key for a call whose GPU scopes are segments. It is numbered from above, so that it is no scope of those of which
+    /// one in 64 is sampled.
+    pub(super) fn next_call_key(&mut self) -> u64 {
+        let number = self.number();
+        self.bound_calls += 1;
+        u64::from(number) << 40 | KEYS.wrapping_sub(self.bound_calls) & KEYS
     }
 
     /// Returns a reference to a new scope whose stream is not known.

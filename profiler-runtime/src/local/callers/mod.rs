@@ -40,6 +40,11 @@ impl Caller {
         node: NO_CALLER,
         name: NO_CALLER,
     };
+
+    /// Returns the name, if callers are counted.
+    pub(super) fn name(self) -> Option<u32> {
+        (self.name != NO_CALLER).then_some(self.name)
+    }
 }
 
 /// The call of a future, from its first poll to its end.

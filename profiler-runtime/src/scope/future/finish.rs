@@ -116,13 +116,16 @@ impl Progress {
         ending: Ending,
         log: Option<LogRequest>,
     ) {
-        let bound = BoundCall::of(self.shared.as_ref(), name);
+        let shared = self.shared.as_ref();
+        let bound = shared
+            .filter(|_| self.cuda.is_err())
+            .and_then(BoundCall::of);
         if let Some(record) = self.record {
             let ended = EndedScope {
                 name,
                 serial: 0,
                 place: Place::default(),
-                shared: self.shared.as_ref().map_or(0, |shared| shared.id),
+                shared: shared.map_or(0, |shared| shared.id),
                 start: self.first_poll,
                 elapsed: span.elapsed,
                 ending: record_ending(ending),
@@ -146,7 +149,7 @@ impl Progress {
         }
         let gpu = self.cuda.ok().and_then(TaskGpuScope::into_opened);
         match (bound, gpu, log) {
-            (Some(bound), _, log) => bound.end(span, cell, log),
+            (Some(bound), _, log) => bound.end(name, span, cell, log),
             (None, Some(gpu), log) => {
                 cuda::end_task(gpu, span, cell, log);
             }

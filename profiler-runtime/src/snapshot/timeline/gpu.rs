@@ -159,8 +159,7 @@ impl Builder<'_> {
     /// Returns the end of what was recorded, as far as it is known before the GPU times are placed.
     fn last_end(&self) -> i64 {
         let (trace, times) = (self.trace, self.times);
-        let end =
-            |gpu: &GpuRecord| Some(times.of_unix(gpu.start?).saturating_add(whole(gpu.extent)));
+        let end = |gpu: &GpuRecord| Some(times.of_unix(gpu.start?).saturating_add(whole(gpu.ns)));
         let ends = trace.gpu.iter().filter_map(end);
         ends.fold(times.of_ticks(trace.meta.closed), i64::max)
     }

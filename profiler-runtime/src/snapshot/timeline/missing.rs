@@ -25,15 +25,28 @@ pub(super) fn missing(trace: &Trace, gaps: &[KernelGap]) -> Vec<(String, u64)> {
         );
         (what, is_lost.count() as u64)
     });
-    let gpu = trace.gpu.iter();
-    let unplaced = gpu.filter(|gpu| gpu.loss.is_none() && gpu.start.is_none());
-    let unplaced = (
-        "GPU times are in tables only, since it is not known when they began".to_owned(),
-        unplaced.count() as u64,
-    );
+    let unplaced = |is_bound: bool| {
+        let times = trace.nodes.iter().map(|node| node.gpu as usize);
+        let times = times.filter_map(|gpu| trace.gpu.get(gpu));
+        let unplaced = times.filter(|gpu| gpu.loss.is_none() && gpu.start.is_none());
+        unplaced.filter(|gpu| gpu.is_bound == is_bound).count() as u64
+    };
+    let unplaced = [
+        (false, "since it is not known when they began"),
+        (
+            true,
+            "since they are sums: `cuda::bind_stream` bound streams",
+        ),
+    ]
+    .map(|(is_bound, why)| {
+        (
+            format!("GPU times are in tables only, {why}"),
+            unplaced(is_bound),
+        )
+    });
     let work = trace.lost_work().counted();
     let work = work.map(|(count, what)| (what.to_owned(), count));
-    let counted = scopes.into_iter().chain(lost).chain([unplaced]).chain(work);
+    let counted = scopes.into_iter().chain(lost).chain(unplaced).chain(work);
     let mut missing: Vec<(String, u64)> = counted.filter(|(_, count)| *count > 0).collect();
     if truncation.cut_short {
         missing.push((CUT_SHORT.to_owned(), 0));

@@ -84,7 +84,7 @@ fn item(trace: &Trace, times: Times<'_>, of: TimedScope, place_of: &[u32]) -> Gp
         .find(|place| **place != NONE);
     GpuSlice {
         start: times.measured(gpu.start.unwrap_or_default()),
-        length: whole(gpu.extent),
+        length: whole(gpu.ns),
         uncertainty: whole(gpu.uncertainty_ns.into()),
         host: times.of_ticks(scope.start),
         thread: scope.thread,

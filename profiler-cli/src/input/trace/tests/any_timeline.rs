@@ -183,8 +183,12 @@ fn details() -> impl Strategy<Value = SliceDetails> {
     let number = || 0..EXACT;
     let device = (of(-9..9_i64), of(number()), of(number()));
     let memory = (-9..9_i64, [number(), number(), number()], device, -9..9_i64);
-    (text(), text(), text(), of(memory)).prop_map(|(call, native, none, memory)| {
-        let mut details = SliceDetails::default();
+    let all = (text(), text(), text(), of(memory), any::<bool>());
+    all.prop_map(|(call, native, none, memory, is_bound)| {
+        let mut details = SliceDetails {
+            is_bound,
+            ..SliceDetails::default()
+        };
         (details.call_stack, details.native_stack) = (call, native);
         // At least one thing is known.
         details.no_gpu_time = none.or_else(|| Some("gone".into()));

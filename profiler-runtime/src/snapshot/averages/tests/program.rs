@@ -282,7 +282,6 @@ impl Program {
                 uncertainty_ns: 0.0,
                 ns: known.elapsed as f64,
                 own,
-                extent: known.elapsed as f64,
                 cpu_end: scope.end(),
             });
         }
