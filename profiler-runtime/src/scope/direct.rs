@@ -190,7 +190,7 @@ impl OpenScope {
                     parent: 0,
                 },
             };
-            self.dispatch(&closed, None, log);
+            self.dispatch(&closed, log);
         });
     }
 }

@@ -145,4 +145,8 @@ impl Serial {
     pub(super) const fn add(&mut self, flags: Flags) {
         self.0 |= flags.0;
     }
+
+    pub(super) const fn remove(&mut self, flags: Flags) {
+        self.0 &= !flags.0;
+    }
 }

@@ -109,7 +109,7 @@ pub(super) fn end_slowly(open: &OpenScope) {
     catch_own_panic("a scope was closed", || {
         let (closed, bound) = open.close();
         let log = open.has(Flags::LOGGED).then(|| LogRequest::new(1));
-        open.dispatch(&closed, bound, log);
+        open.dispatch_closed(&closed, bound, log);
     });
 }
 
@@ -119,7 +119,7 @@ pub(super) fn end_slowly(open: &OpenScope) {
 pub(super) fn end_logged_slowly(open: &OpenScope, log: LogRequest) {
     catch_own_panic("a scope was closed", || {
         let (closed, bound) = open.close();
-        open.dispatch(&closed, bound, Some(log));
+        open.dispatch_closed(&closed, bound, Some(log));
     });
 }
 
@@ -128,7 +128,7 @@ pub(super) fn end_logged_slowly(open: &OpenScope, log: LogRequest) {
 pub(crate) fn end_part(open: &OpenScope) -> Option<super::Part> {
     catch_own_panic("a scope was closed", || {
         let (closed, bound) = open.close();
-        open.dispatch(&closed, bound, None);
+        open.dispatch_closed(&closed, bound, None);
         super::Part {
             end: closed.span.end,
             elapsed: closed.span.elapsed,
@@ -235,7 +235,7 @@ impl OpenScope {
         let bound = shared
             .as_ref()
             .filter(|_| !self.has(Flags::CUDA))
-            .and_then(BoundCall::of);
+            .and_then(|shared| BoundCall::of(shared, self.serial()));
         let closed = ClosedScope {
             span,
             own,
@@ -375,25 +375,32 @@ impl OpenScope {
         (is_writable && local::is_own(self.serial())).then_some(self.cell)
     }
 
-    /// Passes a closed scope on: to the GPU's resolver if it has a GPU time, else to the collector if it is logged; to the
-    /// session if one records it; and to the environment's session if it ends a step.
-    pub(super) fn dispatch(
+    /// [`dispatch`](Self::dispatch) for a scope to which streams may have been bound.
+    fn dispatch_closed(
         &self,
         closed: &ClosedScope,
         bound: Option<BoundCall>,
         log: Option<LogRequest>,
     ) {
+        let Some(bound) = bound else {
+            return self.dispatch(closed, log);
+        };
+        bound.end(self.id(), closed.span, self.writable_cell(), log);
+        let mut rest = *self;
+        rest.serial.remove(Flags::NO_CONTEXT.and(Flags::NO_STREAM));
+        rest.dispatch(closed, None);
+    }
+
+    /// Passes a closed scope on: to the GPU's resolver if it has a GPU time, else to the collector if it is logged; to the
+    /// session if one records it; and to the environment's session if it ends a step.
+    pub(super) fn dispatch(&self, closed: &ClosedScope, log: Option<LogRequest>) {
         let (cell, span) = (self.writable_cell(), closed.span);
         // First, so that memory allocated below does not count as the scope's.
-        let recorded = self
-            .has(Flags::RECORDED)
-            .then(|| self.ended(closed, bound.as_ref()));
-        if self.has(Flags::NO_STREAM) && bound.is_none() {
+        let recorded = self.has(Flags::RECORDED).then(|| self.ended(closed));
+        if self.has(Flags::NO_STREAM) {
             cuda::count_without_stream(cell, span.elapsed);
         }
-        if let Some(bound) = bound {
-            bound.end(self.id(), span, cell, log);
-        } else if self.has(Flags::CUDA) {
+        if self.has(Flags::CUDA) {
             cuda::end(self.serial(), span, cell, log);
         } else if self.has(Flags::NO_CONTEXT) && cuda::context_became_current() {
             cuda::end_without_context(self.id(), span, cell, log);
@@ -420,7 +427,7 @@ impl OpenScope {
     }
 
     /// Returns the scope as sessions record it, or `None` if it is detached.
-    fn ended(&self, closed: &ClosedScope, bound: Option<&BoundCall>) -> Option<EndedScope> {
+    fn ended(&self, closed: &ClosedScope) -> Option<EndedScope> {
         if self.has(Flags::DETACHED) {
             return None;
         }
@@ -438,10 +445,10 @@ impl OpenScope {
             } else {
                 RecordEnding::Returned
             },
-            cuda: match bound {
-                Some(bound) => bound.key(),
-                None if self.has(Flags::CUDA) => cuda::key_of(serial),
-                None => 0,
+            cuda: if self.has(Flags::CUDA) || closed.shared != 0 {
+                cuda::key_of(serial)
+            } else {
+                0
             },
         })
     }

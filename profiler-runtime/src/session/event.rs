@@ -256,7 +256,7 @@ impl<'t> Frame<'t> {
 }
 
 /// The GPU time of a scope. That of a scope to which [streams were bound](crate::cuda::bind_stream) is the sum of its times on
-/// them.
+/// them, unless kernels of it were recorded: then it has none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]

@@ -835,6 +835,23 @@ fn a_window_with_kernels_has_those_and_no_note_on_their_streams() {
     assert!(!text.contains("contradict"), "{text}");
 }
 
+#[test(on = driver().script("clock real").set_up(cupti_of_driver))]
+fn a_window_with_kernels_has_the_time_of_a_call_that_launched_none_of_them() {
+    let (_profiler, gpu, stream) = started();
+    let profile = Profile::builder().kernels(true).start().expect("started");
+    {
+        let _scope = scope!("bound");
+        operation_of_another_thread(&gpu, &stream);
+        wait(&gpu);
+    }
+    gpu.finish();
+    let averages = stopped(&profile).key_averages();
+    let row = averages.rows.iter().find(|row| row.name == "bound");
+    let times = row.and_then(|row| row.cuda.as_ref()).expect("a GPU time");
+    assert_eq!(times.calls, 1);
+    exact(times.total_ns, cuda("bound").total_ns);
+}
+
 #[test(on = driver())]
 fn a_scope_with_options_and_without_a_stream_is_bound_as_any_other() {
     let (_profiler, gpu, stream) = started();

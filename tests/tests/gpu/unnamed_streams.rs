@@ -1,5 +1,5 @@
 //! An event goes only into a stream that the program or its user has named: by an argument, as the current stream of
-//! a thread or a future, as the default stream of the process, or by `PROFILER_CUDA_STREAM`. A scope without
+//! a thread or a future, as the default stream of the process, by `PROFILER_CUDA_STREAM`, or by binding it. A scope without
 //! a stream is not slowed down, invalidates no capture, calls no driver, and is noted.
 
 use std::collections::BTreeMap;

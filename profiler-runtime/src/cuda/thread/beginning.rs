@@ -101,6 +101,11 @@ pub(crate) fn begin_task(
     let begun = state::with(|thread| {
         open(thread, driver, NewScope::of_future(name), options)?;
         let mut opened = thread.stack.pop_innermost().ok_or(Begun::NoContext)?;
+        let parent = opened.measurement.parent.map(NonZero::get);
+        if parent.is_some_and(|parent| thread.stack.is_segment(parent)) {
+            // It may end before the future.
+            opened.measurement.parent = None;
+        }
         // The future may end on another thread, which does not keep this thread's current stream.
         if opened.is_on_current_stream()
             && let Some(stream) = thread.current()

@@ -40,9 +40,10 @@ static IS_USED: AtomicBool = AtomicBool::new(false);
 /// that time counts twice, as it does for kernels. Each is the time between two events on the stream, so it includes what other
 /// threads submit there. If one cannot be measured, the call has no GPU time.
 ///
-/// A scope whose stream is named keeps it: by the call, as the thread's current one, or as the default of the process. Outside of
-/// scopes, and directly inside of an [entered handle](crate::Handle::enter), nothing happens. Binding the stream again that is bound
-/// already records no event.
+/// A scope whose stream is named keeps it: by the call, as the thread's current one, as the default of the process, or by
+/// `PROFILER_CUDA_STREAM`. Outside of scopes, directly inside of an [entered handle](crate::Handle::enter), and where a thread is
+/// inside of 1,024 handles and scopes with handles, nothing happens. Binding the stream again that is bound already records no
+/// event.
 ///
 /// # Examples
 ///
@@ -200,11 +201,12 @@ pub(crate) struct BoundCall {
 }
 
 impl BoundCall {
-    /// Returns the call of a scope that has ended, if streams were bound to it.
-    pub(crate) fn of(scope: &Arc<SharedScope>) -> Option<Self> {
+    /// Returns the call of a scope that has ended, if streams were bound to it. Until another one ends on this thread,
+    /// [`key_of`](state::key_of) finds its key by the scope's serial.
+    pub(crate) fn of(scope: &Arc<SharedScope>, serial: u64) -> Option<Self> {
         scope.is_bound().then(|| Self {
             scope: Arc::clone(scope),
-            key: state::with(GpuThread::next_call_key).unwrap_or(0),
+            key: state::with(|thread| thread.next_call_key(serial)).unwrap_or(0),
         })
     }
 

@@ -29,6 +29,8 @@ const MAX_OPEN: usize = 4096;
 pub(super) struct ScopeStack {
     frames: Vec<GpuFrame>,
     displaced: Vec<GpuFrame>,
+    /// The serials of the polls that are among the frames. Not in those, which are no larger than that of a scope.
+    polls: Vec<u64>,
 }
 
 /// How the stream of an open scope or poll was chosen.
@@ -50,7 +52,6 @@ enum GpuFrame {
     Scope { serial: u64, opened: OpenGpuScope },
     /// A future that is being polled. The future keeps its open scope.
     Poll {
-        serial: u64,
         scope: ScopeRef,
         start: Option<StartEvent>,
     },
@@ -60,16 +61,6 @@ impl GpuFrame {
     #[inline]
     fn is_scope(&self, number: u64) -> bool {
         matches!(self, Self::Scope { serial, .. } if *serial == number)
-    }
-
-    fn is_segment(&self) -> bool {
-        matches!(self, Self::Scope { opened, .. } if opened.measurement.bound.is_some())
-    }
-
-    fn serial(&self) -> u64 {
-        match self {
-            Self::Scope { serial, .. } | Self::Poll { serial, .. } => *serial,
-        }
     }
 
     #[inline]
@@ -105,6 +96,7 @@ impl ScopeStack {
         Self {
             frames: Vec::new(),
             displaced: Vec::new(),
+            polls: Vec::new(),
         }
     }
 
@@ -129,14 +121,19 @@ impl ScopeStack {
         let is_parent = |scope: &ScopeRef| scope.stream_key == stream_key && scope.has_begun;
         let mut frames = self.frames.iter().rev();
         let parent = frames.find(|frame| is_parent(frame.scope()));
-        // A segment may end before the future.
-        let parent = parent.filter(|frame| !(is_future && frame.is_segment()));
         let is_elsewhere = innermost.scope().stream_key != stream_key;
         Enclosing {
             parent: parent.and_then(|frame| NonZero::new(frame.scope().key)),
             parent_start: parent.and_then(|frame| frame.start_if_overlapped(is_future)),
             parent_on_other_stream: is_elsewhere.then_some(innermost.scope().name),
         }
+    }
+
+    /// Returns `true` if the scope with this key is a segment.
+    pub(super) fn is_segment(&self, key: u64) -> bool {
+        let mut frames = self.frames.iter().rev();
+        let frame = frames.find(|frame| frame.scope().key == key);
+        matches!(frame, Some(GpuFrame::Scope { opened, .. }) if opened.measurement.bound.is_some())
     }
 
     /// Makes room for one more frame.
@@ -247,10 +244,10 @@ impl ScopeStack {
     /// Returns how the stream of a scope or poll with this serial was chosen.
     pub(super) fn choice(&self, serial: u64, handles: StreamHandles) -> Choice {
         let mut frames = self.frames.iter().rev().chain(&self.displaced);
-        let opened = match frames.find(|frame| frame.serial() == serial) {
-            None => return Choice::None,
-            Some(GpuFrame::Poll { .. }) => return Choice::Named,
+        let opened = match frames.find(|frame| frame.is_scope(serial)) {
             Some(GpuFrame::Scope { opened, .. }) => opened,
+            _ if self.polls.contains(&serial) => return Choice::Named,
+            _ => return Choice::None,
         };
         let measurement = &opened.measurement;
         let in_context = |pair: Pair| pair.context.raw == handles.context;
@@ -291,16 +288,14 @@ impl ScopeStack {
             opened.has_futures = true;
         }
         self.reserve();
-        self.frames.push(GpuFrame::Poll {
-            serial,
-            scope,
-            start,
-        });
+        self.frames.push(GpuFrame::Poll { scope, start });
+        self.polls.push(serial);
         Some(scope.key)
     }
 
-    /// Ends a poll. Scopes that were opened during the poll and are still open may end in a later poll.
-    pub(super) fn pop_poll(&mut self, key: u64) {
+    /// Ends the poll with this serial. Scopes that were opened during the poll and are still open may end in a later poll.
+    pub(super) fn pop_poll(&mut self, serial: u64, key: u64) {
+        self.polls.retain(|poll| *poll != serial);
         let is_it =
             |frame: &GpuFrame| matches!(frame, GpuFrame::Poll { scope, .. } if scope.key == key);
         if let Some(index) = self.frames.iter().rposition(is_it) {
@@ -500,12 +495,12 @@ mod tests {
         let task = task(9, 7);
         let key = stack.push_poll(10, &task).unwrap();
         assert_eq!(parent(&open(&mut stack, 2, 7)), 9);
-        stack.pop_poll(key);
+        stack.pop_poll(10, key);
         assert_eq!(parent(&open(&mut stack, 3, 7)), 1);
         assert!(end(&mut stack, 3));
         let key = stack.push_poll(11, &task).unwrap();
         assert!(end(&mut stack, 2), "in the second poll");
-        stack.pop_poll(key);
+        stack.pop_poll(11, key);
         assert!(end(&mut stack, 1));
         assert!(stack.frames.is_empty() && stack.displaced.is_empty());
     }
@@ -516,7 +511,7 @@ mod tests {
         open(&mut stack, 1, 7);
         open(&mut stack, 2, 8);
         let key = stack.push_poll(10, &task(9, 7)).unwrap();
-        stack.pop_poll(key);
+        stack.pop_poll(10, key);
         assert!(!stack.take(2).unwrap().has_futures);
         assert!(stack.take(1).unwrap().has_futures);
     }

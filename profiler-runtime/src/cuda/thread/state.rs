@@ -34,8 +34,6 @@ pub(crate) struct GpuThread {
     pub(super) number: u32,
     /// How many GPU scopes the thread has opened.
     opened: u64,
-    /// How many calls of the thread had streams that were bound.
-    bound_calls: u64,
     pub(super) stack: ScopeStack,
     caches: Vec<ContextCache>,
     current: Option<Stream>,
@@ -44,6 +42,9 @@ pub(crate) struct GpuThread {
     /// Boxes of ended futures, for new ones.
     task_boxes: Vec<TaskGpuScope>,
     pub(super) ring: Option<Producer<Box<GpuMeasurement>>>,
+    /// How many calls of the thread had streams that were bound, and the serial and the key of the last one.
+    bound_calls: u64,
+    last_bound_call: (u64, u64),
 }
 
 thread_local! {
@@ -83,6 +84,7 @@ impl GpuThread {
             number: 0,
             opened: 0,
             bound_calls: 0,
+            last_bound_call: (0, 0),
             stack: ScopeStack::new(),
             caches: Vec::new(),
             current: None,
@@ -122,10 +124,12 @@ impl GpuThread {
 
     /// Returns a key for a call whose GPU scopes are segments. It is numbered from above, so that it is no scope of those of which
     /// one in 64 is sampled.
-    pub(super) fn next_call_key(&mut self) -> u64 {
+    pub(super) fn next_call_key(&mut self, serial: u64) -> u64 {
         let number = self.number();
         self.bound_calls += 1;
-        u64::from(number) << 40 | KEYS.wrapping_sub(self.bound_calls) & KEYS
+        let key = u64::from(number) << 40 | KEYS.wrapping_sub(self.bound_calls) & KEYS;
+        self.last_bound_call = (serial, key);
+        key
     }
 
     /// Returns a reference to a new scope whose stream is not known.
@@ -260,16 +264,19 @@ pub(crate) fn push_poll(serial: u64, task: &TaskGpuScope) -> Option<u64> {
     with(|thread| thread.stack.push_poll(serial, task))?
 }
 
-/// Ends a poll.
-pub(crate) fn pop_poll(key: u64) {
-    with(|thread| thread.stack.pop_poll(key));
+/// Ends the poll with this serial.
+pub(crate) fn pop_poll(serial: u64, key: u64) {
+    with(|thread| thread.stack.pop_poll(serial, key));
 }
 
-/// Returns the key of a scope that is open on this thread; zero for none.
+/// Returns the key of a scope that is open on this thread, or of the last call to whose scope streams were bound; zero for none.
 pub(crate) fn key_of(serial: u64) -> u64 {
-    with(|thread| thread.stack.key_of(serial))
-        .flatten()
-        .unwrap_or(0)
+    let key = |thread: &mut GpuThread| {
+        let (bound, key) = thread.last_bound_call;
+        let open = thread.stack.key_of(serial);
+        open.or((bound == serial).then_some(key))
+    };
+    with(key).flatten().unwrap_or(0)
 }
 
 /// Names the stream of a scope that is open on this thread, in the NVTX tool.

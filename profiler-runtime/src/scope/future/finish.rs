@@ -119,7 +119,7 @@ impl Progress {
         let shared = self.shared.as_ref();
         let bound = shared
             .filter(|_| self.cuda.is_err())
-            .and_then(BoundCall::of);
+            .and_then(|shared| BoundCall::of(shared, 0));
         if let Some(record) = self.record {
             let ended = EndedScope {
                 name,

@@ -309,7 +309,9 @@ impl<'a> PollGuard<'a> {
         let place = local::place(self.outer_serial);
         local::with_state(|state| self.pop(state, elapsed));
         if self.cuda_place != 0 {
-            catch_own_panic("a poll ended", || cuda::pop_poll(self.cuda_place));
+            catch_own_panic("a poll ended", || {
+                cuda::pop_poll(self.serial, self.cuda_place);
+            });
         }
         if let Some(cell) = self.cell.filter(|_| session::is_recording()) {
             catch_own_panic("a poll ended", || self.record(cell, place, elapsed));

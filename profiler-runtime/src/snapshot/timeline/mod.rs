@@ -38,7 +38,8 @@ impl Trace {
     ///
     /// The lengths of GPU times are exact. Their starts are known to some microseconds: they are moved within their
     /// uncertainty, so that the times on each stream nest or follow each other and none starts before its scope. A GPU time
-    /// whose start is not known is a slice of length zero where its scope began, and is counted as missing too.
+    /// whose start is not known, or which is a sum of several, is a slice of length zero where its scope began, and is counted as
+    /// missing too.
     ///
     /// # Examples
     ///
