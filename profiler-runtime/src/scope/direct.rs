@@ -173,8 +173,14 @@ impl OpenScope {
             call: CountedCall::NONE,
         };
         let but_logged = DIRECT.except(Flags::LOGGED);
-        if self.serial.flags(but_logged) == Flags::CUDA {
+        let flags = self.serial.flags(but_logged);
+        if flags == Flags::CUDA {
             let end = || cuda::end(self.serial(), span, Some(self.cell), log);
+            catch_own_panic("a scope was closed", end);
+            return;
+        }
+        if flags == Flags::NO_CONTEXT {
+            let end = || self.end_without_context(span, Some(self.cell), log);
             catch_own_panic("a scope was closed", end);
             return;
         }

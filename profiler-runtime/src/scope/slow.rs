@@ -376,6 +376,8 @@ impl OpenScope {
     }
 
     /// [`dispatch`](Self::dispatch) for a scope to which streams may have been bound.
+    #[cold]
+    #[inline(never)]
     fn dispatch_closed(
         &self,
         closed: &ClosedScope,
@@ -402,8 +404,8 @@ impl OpenScope {
         }
         if self.has(Flags::CUDA) {
             cuda::end(self.serial(), span, cell, log);
-        } else if self.has(Flags::NO_CONTEXT) && cuda::context_became_current() {
-            cuda::end_without_context(self.id(), span, cell, log);
+        } else if self.has(Flags::NO_CONTEXT) {
+            self.end_without_context(span, cell, log);
         } else if let Some(log) = log {
             collect::log(cell, self.id(), (span.end, span.elapsed), log);
         }
@@ -423,6 +425,21 @@ impl OpenScope {
         }
         if self.has(Flags::STEP) && span.outermost {
             session::environment::step();
+        }
+    }
+
+    /// Passes on a scope that began where no context was current: to the GPU's resolver if one is now, else to the collector if it
+    /// is logged.
+    pub(super) fn end_without_context(
+        &self,
+        span: CpuSpan,
+        cell: Option<&'static StatCell>,
+        log: Option<LogRequest>,
+    ) {
+        if cuda::context_became_current() {
+            cuda::end_without_context(self.id(), span, cell, log);
+        } else if let Some(log) = log {
+            collect::log(cell, self.id(), (span.end, span.elapsed), log);
         }
     }
 

@@ -1,5 +1,6 @@
 //! The GPU time of one scope, on its way from a measured thread to the resolver and back.
 
+use std::mem::ManuallyDrop;
 #[cfg(target_pointer_width = "64")]
 use std::mem::offset_of;
 use std::num::NonZero;
@@ -178,7 +179,8 @@ pub(crate) struct GpuMeasurement {
     /// `true` if a scope on another stream was inside. Set by the resolver.
     pub(crate) has_inner_elsewhere: bool,
     /// `None` for an ordinary scope.
-    pub(crate) bound: Option<Bound>,
+    // Not dropped with the box, which whoever has it gives back: code that drops it would lengthen the path of each scope.
+    pub(crate) bound: ManuallyDrop<Option<Bound>>,
 }
 
 /// What a measurement is of a scope that was bound to streams while it was open: see
@@ -244,7 +246,7 @@ impl GpuMeasurement {
             log: None,
             sequence: 0,
             has_inner_elsewhere: false,
-            bound: None,
+            bound: ManuallyDrop::new(None),
         })
     }
 
@@ -316,7 +318,7 @@ impl GpuMeasurement {
         if self.bound.is_some() {
             // The memory is not the program's.
             let _reentrancy = ReentrancyGuard::try_enter();
-            self.bound = None;
+            *self.bound = None;
         }
         if library::is_shut_down() {
             return;

@@ -18,7 +18,7 @@ impl<D: EventApi> Completion<D> {
     /// Takes a call that has ended. It waits for its segments: those of other threads, and of streams that are behind.
     pub(super) fn end_call(&mut self, call: Box<GpuMeasurement>) {
         self.end();
-        let Some(Bound::Call(scope)) = &call.bound else {
+        let Some(Bound::Call(scope)) = call.bound.as_ref() else {
             return call.give_back();
         };
         let scope = Arc::clone(scope);

@@ -76,7 +76,7 @@ impl<D: EventApi> Completion<D> {
 
     /// Notes which scope is in progress.
     pub(super) fn begin(&mut self, measurement: &GpuMeasurement) {
-        match &measurement.bound {
+        match measurement.bound.as_ref() {
             Some(Bound::Segment { scope, .. }) => self.current_segment = Some(Arc::clone(scope)),
             _ => self.current_name = Some(measurement.scope.name),
         }
@@ -279,7 +279,7 @@ fn launch_ns(measurement: &GpuMeasurement) -> f64 {
 
 /// Counts a scope that the resolver will not read because it panicked or ended.
 pub(super) fn lose_unread(measurement: Box<GpuMeasurement>, loss: CudaLoss) {
-    if let Some(Bound::Segment { scope, .. }) = &measurement.bound {
+    if let Some(Bound::Segment { scope, .. }) = measurement.bound.as_ref() {
         scope.segments(|segments| segments.lose(loss));
         return measurement.give_back();
     }

@@ -4,7 +4,6 @@
 //! thread's stack under the serial of its scope or poll. What the scope shares between threads adds its segments up. When the call
 //! has ended, a measurement without events follows them to the resolver, which completes the call with the last of them.
 
-use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -14,9 +13,9 @@ use profiler_host::sync::ReentrancyGuard;
 use profiler_report::CudaLoss;
 
 use super::accounting::{Sent, account, rejection};
-use super::beginning::open;
+use super::beginning::{Begun, begin_with};
 use super::ending::{end_segment, send_without_events};
-use super::scope::{CostSampling, GpuOptions, Mode, NewScope};
+use super::scope::{GpuOptions, Mode};
 use super::stack::Choice;
 use super::state::{self, GpuThread};
 use super::target::{NamedBy, Target};
@@ -78,8 +77,9 @@ pub fn bind_stream(stream: impl IntoStream<'static>) {
     }
 }
 
+#[cold]
+#[inline(never)]
 fn bind(stream: Stream) {
-    let called = now();
     let Some(driver) = library::driver().filter(|_| !ReentrancyGuard::is_entered()) else {
         return;
     };
@@ -107,20 +107,15 @@ fn bind(stream: Stream) {
         stream: Some(stream),
         mode: Mode::Later,
     };
+    let begun = begin_with(serial, name.unwrap_or(ScopeRef::NO_NAME), &mut options);
+    if begun != Begun::Opened {
+        // A default stream, and no context is current.
+        return scope.segments(|segments| segments.lose_open(CudaLoss::NoContext));
+    }
+    let begun = now();
     state::with(|thread| {
-        let sampling = thread.sampling();
-        let new = NewScope::new(serial, name.unwrap_or(ScopeRef::NO_NAME));
-        let is_open = open(thread, driver, new, Some(&mut options)).is_ok();
-        match thread.stack.innermost().filter(|_| is_open) {
-            Some(opened) => {
-                let begun = now();
-                if sampling == CostSampling::On {
-                    opened.cost = NonZero::new(begun.saturating_sub(called));
-                }
-                opened.measurement.bound = Some(Bound::Segment { scope, begun });
-            }
-            // A default stream, and no context is current.
-            None => scope.segments(|segments| segments.lose_open(CudaLoss::NoContext)),
+        if let Some(opened) = thread.stack.innermost() {
+            *opened.measurement.bound = Some(Bound::Segment { scope, begun });
         }
     });
 }

@@ -81,6 +81,8 @@ pub(crate) fn end_unlogged(
 }
 
 /// Ends a segment of a scope of this thread.
+#[cold]
+#[inline(never)]
 pub(super) fn end_segment(serial: u64, span: CpuSpan) -> Sent {
     end_scope(serial, span, LogOwner::Nobody)
 }
@@ -217,6 +219,8 @@ fn send_without_context(name: u32, span: CpuSpan, log: &mut Option<LogRequest>) 
 }
 
 /// Sends the end of a call that has no events: because streams were bound, or for a reason.
+#[cold]
+#[inline(never)]
 pub(super) fn send_without_events(
     thread: &mut GpuThread,
     scope: ScopeRef,
@@ -227,7 +231,7 @@ pub(super) fn send_without_events(
     let loss = bound.as_ref().err().copied();
     let mut measurement = GpuMeasurement::without(loss.unwrap_or(CudaLoss::Abandoned));
     measurement.set_loss(loss);
-    measurement.bound = bound.ok();
+    *measurement.bound = bound.ok();
     measurement.begin(scope, false);
     measurement.set_enclosing(&Enclosing::NONE);
     measurement.span = span;

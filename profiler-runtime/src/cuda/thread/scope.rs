@@ -145,7 +145,7 @@ pub(super) fn abandon_without_owner(opened: OpenGpuScope) {
 #[cold]
 #[inline(never)]
 fn abandon_measurement(measurement: Box<GpuMeasurement>) {
-    let is_new = match &measurement.bound {
+    let is_new = match measurement.bound.as_ref() {
         // The scope may end on a thread that does not find it, and its call is counted there only if it does.
         Some(Bound::Segment { scope, .. }) => scope.segments(|segments| {
             segments.lose_open(CudaLoss::Abandoned);

@@ -251,7 +251,7 @@ impl ScopeStack {
         };
         let measurement = &opened.measurement;
         let in_context = |pair: Pair| pair.context.raw == handles.context;
-        match measurement.bound {
+        match measurement.bound.as_ref() {
             None if opened.named_by == NamedBy::Call => Choice::Named,
             None => Choice::Implied,
             Some(_)
@@ -268,7 +268,7 @@ impl ScopeStack {
     pub(super) fn segment_of(&self, serial: u64) -> Option<(Arc<SharedScope>, u64)> {
         let mut frames = self.frames.iter().rev().chain(&self.displaced);
         match frames.find(|frame| frame.is_scope(serial))? {
-            GpuFrame::Scope { opened, .. } => match &opened.measurement.bound {
+            GpuFrame::Scope { opened, .. } => match opened.measurement.bound.as_ref() {
                 Some(Bound::Segment { scope, begun }) => Some((Arc::clone(scope), *begun)),
                 _ => None,
             },
