@@ -6,11 +6,14 @@ use super::timeline::{SliceKind, Timeline};
 use super::walk::NONE;
 
 /// The most GPU times around a launch that are looked at.
-const MAX_DEPTH: usize = 512;
+pub(super) const MAX_DEPTH: usize = 512;
+
+/// Stands for all streams.
+const ALL: u32 = NONE;
 
 /// For each slice that is work inside the GPU time of a scope, on the stream of that, returns the innermost call with such
-/// a time; [`NONE`] for all others. Tables and trees count the time for the scope, and leave such work out: each nanosecond
-/// is counted once. `callers` are the calls that slices belong to.
+/// a time; [`NONE`] for all others. A call to which streams were bound has the work on all streams. Tables and trees count the time
+/// for the scope, and leave such work out: each nanosecond is counted once. `callers` are the calls that slices belong to.
 pub(super) fn covered(timeline: &Timeline, callers: &[u32]) -> Vec<u32> {
     let slices = &timeline.slices;
     let mut covered = vec![NONE; slices.len()];
@@ -23,6 +26,10 @@ pub(super) fn covered(timeline: &Timeline, callers: &[u32]) -> Vec<u32> {
             && *caller != NONE
             && let Some(stream) = stream_of(slice.track)
         {
+            let call = slices.get(*caller as usize);
+            let details = call.and_then(|call| timeline.details.get(call.details? as usize));
+            let is_bound = details.is_some_and(|details| details.is_bound);
+            let stream = if is_bound { ALL } else { stream };
             measured.entry(*caller).or_default().push(stream);
         }
     }
@@ -50,7 +57,8 @@ pub(super) fn covered(timeline: &Timeline, callers: &[u32]) -> Vec<u32> {
         let stream = stream_of(slice.track);
         let around = calls.by_ref().take(MAX_DEPTH).find(|call| {
             let streams = measured.get(call);
-            streams.is_some_and(|streams| streams.iter().any(|other| Some(*other) == stream))
+            let is_on = |other: &u32| *other == ALL || Some(*other) == stream;
+            streams.is_some_and(|streams| streams.iter().any(is_on))
         });
         covered[index] = around.unwrap_or(NONE);
     }

@@ -245,7 +245,8 @@ pub struct SliceDetails {
     /// for its tables has it.
     #[doc(hidden)]
     pub polled_ns: Option<i64>,
-    /// `true` if `cuda::bind_stream` bound streams to it while it was open: its GPU time is the sum of its times on them.
+    /// `true` if `cuda::bind_stream` bound streams to it while it was open. Its GPU time, if it has one, is the sum of its times
+    /// on them.
     pub is_bound: bool,
     #[doc(hidden)]
     pub non_exhaustive: (),

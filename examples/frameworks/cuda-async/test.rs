@@ -27,7 +27,9 @@ fn explicit() -> Program {
 fn gpu_ns(ran: &Ran, name: &str) -> Option<(f64, f64)> {
     let averages = ran.timeline.key_averages();
     let row = averages.rows.iter().find(|row| row.name == name);
-    let times = row.expect("it ran").cuda.as_ref()?;
+    let row = row.expect("it ran");
+    let times = row.cuda.as_ref()?;
+    assert_eq!(times.calls, row.calls, "each call of {name} has a GPU time");
     Some((times.total_ns, times.self_ns))
 }
 

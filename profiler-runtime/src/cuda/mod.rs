@@ -15,7 +15,8 @@
 //! 3. The default stream of the process: [`set_default_stream`].
 //! 4. The legacy or per-thread default stream of the CUDA context that is current on the thread, if
 //!    `PROFILER_CUDA_STREAM` requests it.
-//! 5. None: the scope has no GPU time. The driver is only asked now and then whether the thread has a context, to note
+//! 5. Those that are bound while the scope is open: [`bind_stream`].
+//! 6. None: the scope has no GPU time. The driver is only asked now and then whether the thread has a context, to note
 //!    in the summary that a stream should be named.
 //!
 //! The profiler does not use the legacy default stream unless requested. That stream synchronizes with all blocking

@@ -256,7 +256,7 @@ impl<'t> Frame<'t> {
 }
 
 /// The GPU time of a scope. That of a scope to which [streams were bound](crate::cuda::bind_stream) is the sum of its times on
-/// them, unless kernels of it were recorded: then it has none.
+/// them. In a window with recorded kernels, a scope has none if its own kernels, or those of scopes inside, say more.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]

@@ -1,6 +1,7 @@
 //! Building a window from records.
 
 use std::collections::HashMap;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -223,7 +224,7 @@ impl WindowBuilder {
         };
         let mut work = self.work.build(&around);
         describe(&mut work, spec, closing.recording);
-        remove_bound(&work, &mut self.scopes, &mut nodes);
+        remove_bound(&work, &self.gpu, &mut self.scopes, &mut nodes);
         work.notes
             .extend(work_check::check(&work, &nodes, &self.gpu).note());
         // A scope without a GPU time has that of its kernels, or of what a framework has reported.
@@ -283,23 +284,39 @@ impl WindowBuilder {
     }
 }
 
-/// Removes the GPU times of scopes to which streams were bound, and for which work was recorded, or for one inside. Its times tell
-/// more, and would be counted beside the sums.
-fn remove_bound(work: &WindowWork, scopes: &mut [ScopeRecord], nodes: &mut [LinkedScope]) {
-    if !nodes.iter().any(|node| node.is_bound) {
+/// Removes the GPU times of scopes to which streams were bound, and for which all work was recorded, or for scopes inside that have
+/// no time on its stream. The times of the work tell more, and would be counted beside the sums.
+fn remove_bound(
+    work: &WindowWork,
+    gpu: &[GpuRecord],
+    scopes: &mut [ScopeRecord],
+    nodes: &mut [LinkedScope],
+) {
+    if !work.lost.is_complete() || !nodes.iter().any(|node| node.is_bound) {
         return;
     }
     let mut has_work = vec![false; nodes.len()];
     for record in work.on_streams() {
         let mut at = work.scope_of(record);
-        // Up to a scope around that is known to have some.
-        while let Some(known @ false) = at.and_then(|at| has_work.get_mut(at)) {
-            *known = true;
-            at = (at.and_then(|at| nodes.get(at))).map(|node| node.parent as usize);
+        while let Some(node) = at.and_then(|at| nodes.get(at)) {
+            let time = gpu.get(node.gpu as usize).filter(|_| !node.is_bound);
+            let is_counted = time.is_some_and(|time| {
+                time.loss.is_none() && Some(time.stream_key) == record.stream_key
+            });
+            let known = at.and_then(|at| has_work.get_mut(at));
+            // Up to a scope whose time has it, or around which all are known.
+            if is_counted || known.is_none_or(|known| mem::replace(known, true)) {
+                break;
+            }
+            at = Some(node.parent as usize);
         }
     }
+    let is_recorded = |scope: &ScopeRecord| {
+        let mut gaps = work.gaps.iter();
+        gaps.all(|gap| scope.end() <= gap.span.0 || scope.start >= gap.span.1)
+    };
     for ((node, scope), has_work) in nodes.iter_mut().zip(scopes).zip(has_work) {
-        if node.is_bound && has_work {
+        if node.is_bound && has_work && is_recorded(scope) {
             (node.gpu, scope.cuda) = (NONE, 0);
         }
     }

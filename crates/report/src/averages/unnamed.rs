@@ -2,8 +2,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::iter;
 
-use crate::covered::streams;
+use crate::covered::{MAX_DEPTH, streams};
 use crate::in_order::InOrder as _;
 use crate::text::list::first_of;
 use crate::text::units;
@@ -30,7 +31,8 @@ struct Unnamed {
 /// GPU times have the work of each slice.
 ///
 /// Launches inside of an entered handle, and those that the launch hook gave to a scope, are left out: another thread launched
-/// them, and a stream that the scope names would not be theirs. So are those of calls to which `cuda::bind_stream` bound streams.
+/// them, and a stream that the scope names would not be theirs. So are those inside of calls to which `cuda::bind_stream` bound
+/// streams.
 pub(super) fn note(
     timeline: &Timeline,
     callers: &[u32],
@@ -47,12 +49,16 @@ pub(super) fn note(
         {
             continue;
         }
-        let call = timeline.slices.get(*caller as usize);
-        let details = call.and_then(|call| timeline.details.get(call.details? as usize));
-        if details.is_some_and(|details| details.is_bound) {
+        let is_bound = |call: &u32| {
+            let slice = timeline.slices.get(*call as usize);
+            let details = slice.and_then(|slice| timeline.details.get(slice.details? as usize));
+            details.is_some_and(|details| details.is_bound)
+        };
+        let around = iter::successors(Some(*caller), |call| callers.get(*call as usize).copied());
+        if around.take(MAX_DEPTH).any(|call| is_bound(&call)) {
             continue;
         }
-        let name = call.map(|call| call.name);
+        let name = timeline.slices.get(*caller as usize).map(|call| call.name);
         let (Some(name), Some(stream)) = (
             name.and_then(|name| texts.get(name as usize)),
             streams.get(slice.track as usize),

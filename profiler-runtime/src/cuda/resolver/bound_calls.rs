@@ -52,6 +52,7 @@ impl<D: EventApi> Completion<D> {
     }
 
     fn complete_call(&mut self, mut call: Box<GpuMeasurement>, segments: &Segments) {
+        own_cost::note_more_gpu_times(segments.count().saturating_sub(1));
         let first = match (segments.loss(), segments.first) {
             (None, Some(first)) => first,
             // Where a segment was abandoned, the call was counted.
@@ -59,7 +60,6 @@ impl<D: EventApi> Completion<D> {
             (loss, _) => return self.lose(call, loss.unwrap_or(CudaLoss::Abandoned)),
         };
         let (ns, own) = (segments.ns, segments.own);
-        own_cost::note_more_gpu_times(segments.count().saturating_sub(1));
         call.scope.stream_key = first.stream_key;
         if gpu_record::are_wanted() {
             // A sum of several times has no place on the time line.

@@ -140,9 +140,7 @@ impl<D: EventApi> Completion<D> {
         // To locate an event takes a call of the driver, which is saved if the start is not used.
         let bounds = energy::is_shared().then(|| energy::Bounds::of(measurement.span));
         let is_placed = bounds.is_some_and(energy::Bounds::are_wide);
-        // That of a segment may be logged with its call.
-        let is_logged = measurement.log.is_some() || measurement.bound.is_some();
-        let is_used = is_logged || is_recorded || is_placed || has_idle;
+        let is_used = measurement.log.is_some() || is_recorded || is_placed || has_idle;
         let anchor = anchor.filter(|_| is_used);
         let start = anchor.and_then(|anchor| anchor.host_time(self.driver, pair.begin));
         let device = pair.context.device();

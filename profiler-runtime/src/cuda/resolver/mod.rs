@@ -9,8 +9,8 @@
 //! - [`state`]: one round; [`context_state`]: the part of a round that concerns one CUDA context.
 //! - [`queues`]: scopes that wait for the device, by stream. [`captured`]: scopes in CUDA graphs, read at each replay.
 //! - [`anchor`]: converts device times to host times. [`child_times`]: subtracts inner scopes from outer ones.
-//! - [`completion`]: where a time goes that was read or lost. [`bound_calls`]: the times of a call on several streams. [`log_sender`]: its log entry. [`gpu_record`]: its record
-//!   for sessions.
+//! - [`completion`]: where a time goes that was read or lost. [`log_sender`]: its log entry. [`gpu_record`]: its record
+//!   for sessions. [`bound_calls`]: calls whose time is a sum.
 //! - [`exit_gate`], [`progress`], [`flush`]: how other threads wait for the resolver.
 
 mod anchor;

@@ -39,8 +39,7 @@ enum Query {
 impl StreamQueues {
     /// Adds a scope that has a pair of events.
     pub(super) fn push(&mut self, measurement: Box<GpuMeasurement>) {
-        // That of a segment may be logged with its call.
-        self.wants_start_times |= measurement.log.is_some() || measurement.bound.is_some();
+        self.wants_start_times |= measurement.log.is_some();
         let queue = self.queues.entry(measurement.scope.stream_key);
         queue.or_default().push_back(measurement);
     }
