@@ -108,7 +108,7 @@ pub(crate) use stream::libtorch::was_missed as has_missed_libtorch;
 pub use stream::{IntoStream, Stream, StreamRef};
 pub(crate) use thread::beginning::{Begun, begin_plain, begin_task, begin_with};
 pub use thread::bound::bind_stream;
-pub(crate) use thread::bound::{BoundCall, bound_scope, end_segment_of};
+pub(crate) use thread::bound::{BoundCall, end_segment_of};
 pub(crate) use thread::current_stream::make_current;
 pub use thread::current_stream::{
     OnStream, StreamFuture, clear_current_stream, current_stream, set_current_stream, with_stream,

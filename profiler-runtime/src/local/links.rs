@@ -199,14 +199,28 @@ pub(crate) fn suspend_poll(serial: u64) -> Option<Arc<SharedScope>> {
 fn forget_above(serial: u64) {
     let _reentrancy = ReentrancyGuard::try_enter();
     with_links(|block, links| {
-        while let Some(link) = links.pop_if(|link| link.serial > serial) {
-            link.abandon(block);
+        let mut kept = 0;
+        while links.len() > kept
+            && let Some(link) = links.pop_if(|link| link.serial > serial)
+        {
+            if link.is_of_bound_scope() {
+                // Its end looks for it. Below all others, so that the last one is that of the innermost entry.
+                links.insert(kept, link);
+                kept += 1;
+            } else {
+                link.abandon(block);
+            }
         }
         show_innermost(block, links);
     });
 }
 
 impl Link {
+    /// Returns `true` for that of a scope to which streams were bound: if it ends after all, its GPU times are counted.
+    fn is_of_bound_scope(&self) -> bool {
+        matches!(self.kind, LinkKind::Owner) && self.scope.is_bound()
+    }
+
     /// Undoes what the link did, though its scopes are still open.
     fn abandon(&self, block: &Block) {
         if let LinkKind::Entered { .. } = self.kind {

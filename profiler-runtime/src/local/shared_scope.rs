@@ -99,7 +99,7 @@ pub(crate) struct Segments {
     /// Why one was lost.
     loss: Option<CudaLoss>,
     /// `true` if the call was counted as one without a GPU time.
-    pub(crate) is_counted: bool,
+    is_counted: bool,
 }
 
 /// The first segment of a scope.
@@ -170,7 +170,21 @@ impl Segments {
         self.lose(loss);
     }
 
-    /// Returns `true` if none is awaited. The scope has ended: one that is open is on a thread that the scope has left.
+    /// Notes that the call is counted as one without a GPU time. Returns `true` if it was not before.
+    pub(crate) fn count_without(&mut self) -> bool {
+        !mem::replace(&mut self.is_counted, true)
+    }
+
+    /// Takes the times, and leaves whether the call was counted.
+    pub(crate) fn take(&mut self) -> Self {
+        let left = Self {
+            is_counted: self.is_counted || self.loss().is_some(),
+            ..Self::default()
+        };
+        mem::replace(self, left)
+    }
+
+    /// Returns `true` if none is awaited. Once the scope has ended, one that is open is on a thread that the scope has left.
     pub(crate) fn is_complete(&self) -> bool {
         self.unread == 0
     }

@@ -258,9 +258,7 @@ impl OpenScope {
         if local::innermost() == Innermost::new(serial) {
             return (None, 0);
         }
-        // What it shared was forgotten if a scope around it has ended before.
-        let shared = local::disown(serial).or_else(|| cuda::bound_scope(serial));
-        let Some(shared) = shared else {
+        let Some(shared) = local::disown(serial) else {
             return (None, 0);
         };
         cuda::end_segment_of(&shared, serial, end);

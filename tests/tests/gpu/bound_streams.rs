@@ -708,6 +708,34 @@ fn a_guard_that_ends_inside_a_younger_poll_leaves_what_is_inside_bound() {
 }
 
 #[test(on = driver())]
+fn guards_that_many_futures_hold_are_counted_once() {
+    #[measure_execution_time(name = "holds")]
+    async fn holds(gpu: &Gpu, stream: &Arc<CudaStream>) {
+        bind_stream(stream);
+        let _held = scope!("held");
+        operation(gpu, stream, 1_000);
+        yields(1).await;
+    }
+    const FUTURES: u64 = 70;
+    let (_profiler, gpu, stream) = started();
+    let mut futures: Vec<_> = (0..FUTURES)
+        .map(|_| Box::pin(holds(&gpu, &stream)))
+        .collect();
+    for _ in 0..2 {
+        for future in &mut futures {
+            let _ = poll_once(future.as_mut());
+        }
+    }
+    gpu.finish();
+    let (held, times) = (row("held"), cuda("held"));
+    assert_eq!((held.calls, held.without_stream), (FUTURES, 0));
+    // A thread keeps 64 scopes that are displaced.
+    assert_eq!((times.calls, held.without_cuda), (64, 6));
+    assert_eq!(summary().cuda.lost, [(CudaLoss::Abandoned, 6)]);
+    assert_eq!(cuda("holds").calls, FUTURES);
+}
+
+#[test(on = driver())]
 fn logged_calls_have_the_sum_as_their_gpu_time() {
     let (_profiler, gpu, first) = started();
     let second = gpu.stream();

@@ -1,6 +1,5 @@
 //! Calls to whose scopes streams were bound: completes them when the last of their segments was read or lost.
 
-use std::mem;
 use std::sync::Arc;
 
 use profiler_report::CudaLoss;
@@ -46,17 +45,17 @@ impl<D: EventApi> Completion<D> {
             return;
         }
         if let Some(call) = self.bound_calls.remove(&scope.id) {
-            let segments = scope.segments(mem::take);
-            self.complete_call(call, &segments);
+            let segments = scope.segments(Segments::take);
+            self.complete_call(call, segments);
         }
     }
 
-    fn complete_call(&mut self, mut call: Box<GpuMeasurement>, segments: &Segments) {
+    fn complete_call(&mut self, mut call: Box<GpuMeasurement>, mut segments: Segments) {
         own_cost::note_more_gpu_times(segments.count().saturating_sub(1));
         let first = match (segments.loss(), segments.first) {
             (None, Some(first)) => first,
             // Where a segment was abandoned, the call was counted.
-            (Some(loss), _) if segments.is_counted => return self.pass_on_lost(call, loss),
+            (Some(loss), _) if !segments.count_without() => return self.pass_on_lost(call, loss),
             (loss, _) => return self.lose(call, loss.unwrap_or(CudaLoss::Abandoned)),
         };
         let (ns, own) = (segments.ns, segments.own);

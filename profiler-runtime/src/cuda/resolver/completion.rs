@@ -18,7 +18,7 @@ use crate::cuda::context::measurement::{Bound, GpuMeasurement, Pair, ScopeRef};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::idle;
 use crate::cuda::nvml::energy;
-use crate::local::{FirstSegment, SharedScope, callers};
+use crate::local::{FirstSegment, Segments, SharedScope, callers};
 use crate::losses::count_dropped;
 use crate::name::{self, Name};
 use crate::own_cost;
@@ -281,7 +281,13 @@ pub(super) fn lose_unread(measurement: Box<GpuMeasurement>, loss: CudaLoss) {
         scope.segments(|segments| segments.lose(loss));
         return measurement.give_back();
     }
-    totals::count_without(measurement.scope.name, loss);
+    let is_new = match measurement.bound.as_ref() {
+        Some(Bound::Call(scope)) => scope.segments(Segments::count_without),
+        _ => true,
+    };
+    if is_new {
+        totals::count_without(measurement.scope.name, loss);
+    }
     if gpu_record::are_wanted() {
         gpu_record::push(GpuRecord::lost(&measurement, loss));
     }

@@ -5,7 +5,6 @@
 //! has ended, a measurement without events follows them to the resolver, which completes the call with the last of them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use profiler_cuda_sys::driver::Driver;
 use profiler_host::diagnostics::{self, catch_own_panic};
@@ -28,9 +27,6 @@ use crate::local::{self, Segments, SharedScope};
 use crate::log_record::LogRequest;
 use crate::stats::StatCell;
 
-/// `true` once a stream was bound: programs that bind none need not look for segments.
-static IS_USED: AtomicBool = AtomicBool::new(false);
-
 /// Measures the innermost open scope of this thread, or the future that it polls, on a stream from this moment on: for libraries
 /// that choose a stream at each operation.
 ///
@@ -41,8 +37,8 @@ static IS_USED: AtomicBool = AtomicBool::new(false);
 ///
 /// A scope whose stream is named keeps it: by the call, as the thread's current one, as the default of the process, or by
 /// `PROFILER_CUDA_STREAM`. Outside of scopes, directly inside of an [entered handle](crate::Handle::enter), and where a thread is
-/// inside of 1,024 handles and scopes with handles, nothing happens. Binding the stream again that is bound already records no
-/// event.
+/// inside of 1,024 handles and scopes that have handles or bound streams, nothing happens. Binding the stream again that is bound
+/// already records no event.
 ///
 /// # Examples
 ///
@@ -102,7 +98,6 @@ fn bind(stream: Stream) {
         let _reentrancy = ReentrancyGuard::try_enter();
         scope.begin_segment();
     }
-    IS_USED.store(true, Relaxed);
     let mut options = GpuOptions {
         stream: Some(stream),
         mode: Mode::Later,
@@ -152,14 +147,6 @@ fn segment_of(serial: u64) -> Option<(Arc<SharedScope>, u64)> {
     state::with(|thread| thread.stack.segment_of(serial)).flatten()
 }
 
-/// Returns what the scope with this serial shares between threads, if a segment is open in it on this thread.
-pub(crate) fn bound_scope(serial: u64) -> Option<Arc<SharedScope>> {
-    if !IS_USED.load(Relaxed) {
-        return None;
-    }
-    segment_of(serial).map(|(scope, _)| scope)
-}
-
 /// Ends the segment that is open in a scope or poll of this thread, if there is one, at this time in ticks.
 fn end(serial: u64, at: u64) {
     let Some((scope, begun)) = segment_of(serial) else {
@@ -191,7 +178,7 @@ pub(crate) fn end_segment_of(scope: &SharedScope, serial: u64, at: u64) {
 #[derive(Debug)]
 pub(crate) struct BoundCall {
     scope: Arc<SharedScope>,
-    /// That of its GPU time. Zero on a thread that is ending, whose open segments were counted as abandoned.
+    /// That of its GPU time. Zero on a thread that is ending.
     key: u64,
 }
 
@@ -221,19 +208,25 @@ impl BoundCall {
         log: Option<LogRequest>,
     ) {
         let Self { scope, key } = self;
+        let reference = ScopeRef {
+            key,
+            name,
+            ..ScopeRef::NONE
+        };
+        let bound = Bound::Call(Arc::clone(&scope));
         account(cell, log, |log| {
-            if library::driver().is_none() || key == 0 {
+            if library::driver().is_none() {
                 return Sent::Nothing;
             }
-            let reference = ScopeRef {
-                key,
-                name,
-                ..ScopeRef::NONE
-            };
             let send = |thread: &mut GpuThread| {
-                send_without_events(thread, reference, span, Ok(Bound::Call(scope)), log)
+                send_without_events(thread, reference, span, Ok(bound), log)
             };
-            state::with(send).unwrap_or(Sent::Rejected)
+            match state::with(send).unwrap_or(Sent::Rejected) {
+                Sent::ToResolver => Sent::ToResolver,
+                // Counted here, unless a segment was abandoned, or if one is later.
+                _ if scope.segments(Segments::count_without) => Sent::Rejected,
+                _ => Sent::Nothing,
+            }
         });
     }
 }

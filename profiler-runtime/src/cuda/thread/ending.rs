@@ -5,6 +5,7 @@ use std::num::NonZero;
 
 use profiler_cuda_sys::driver::Driver;
 use profiler_host::diagnostics::catch_own_panic;
+use profiler_host::sync::ReentrancyGuard;
 use profiler_host::sync::ring::Producer;
 use profiler_report::CudaLoss;
 
@@ -229,7 +230,11 @@ pub(super) fn send_without_events(
     log: &mut Option<LogRequest>,
 ) -> Sent {
     let loss = bound.as_ref().err().copied();
-    let mut measurement = GpuMeasurement::without(loss.unwrap_or(CudaLoss::Abandoned));
+    let mut measurement = {
+        // Do not attribute the memory to the program's scopes.
+        let _reentrancy = ReentrancyGuard::try_enter();
+        GpuMeasurement::without(loss.unwrap_or(CudaLoss::Abandoned))
+    };
     measurement.set_loss(loss);
     *measurement.bound = bound.ok();
     measurement.begin(scope, false);

@@ -1,6 +1,6 @@
 //! An open scope that is to have a GPU time.
 
-use std::mem::{self, ManuallyDrop};
+use std::mem::ManuallyDrop;
 use std::num::NonZero;
 
 use profiler_report::CudaLoss;
@@ -149,7 +149,7 @@ fn abandon_measurement(measurement: Box<GpuMeasurement>) {
         // The scope may end on a thread that does not find it, and its call is counted there only if it does.
         Some(Bound::Segment { scope, .. }) => scope.segments(|segments| {
             segments.lose_open(CudaLoss::Abandoned);
-            !mem::replace(&mut segments.is_counted, true)
+            segments.count_without()
         }),
         _ => true,
     };

@@ -289,6 +289,11 @@ impl ScopeStack {
         }
         self.reserve();
         self.frames.push(GpuFrame::Poll { scope, start });
+        if self.polls.len() == self.polls.capacity() {
+            // Do not attribute the memory to the program's scopes.
+            let _reentrancy = ReentrancyGuard::try_enter();
+            self.polls.reserve(8);
+        }
         self.polls.push(serial);
         Some(scope.key)
     }
