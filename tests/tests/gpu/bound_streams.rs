@@ -1,7 +1,9 @@
 //! A scope to which streams are bound after it has begun has the sum of its times on them. Scopes around are those of their own
 //! streams, as ever. A stream that cannot be measured is told, and nothing waits.
 
-use std::pin::pin;
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::{Pin, pin};
 use std::process::Command;
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
@@ -705,6 +707,31 @@ fn a_guard_that_ends_inside_a_younger_poll_leaves_what_is_inside_bound() {
         exact(row.total_ns, total);
     }
     assert_eq!(summary().cuda.lost, []);
+}
+
+#[test(on = driver())]
+fn a_future_that_outlives_the_state_of_its_thread_is_counted() {
+    #[measure_execution_time(name = "kept")]
+    async fn kept(stream: Arc<CudaStream>) {
+        bind_stream(&stream);
+        yields(1).await;
+    }
+    thread_local! {
+        static KEPT: RefCell<Option<Pin<Box<dyn Future<Output = ()>>>>> = const { RefCell::new(None) };
+    }
+    let (_profiler, gpu, stream) = started();
+    on_a_thread(|| {
+        // Registers its destructor before the profiler does: it runs after the profiler's.
+        KEPT.with(|kept| assert!(kept.borrow().is_none()));
+        gpu.context.bind_to_thread().expect("nothing failed");
+        let mut future = Box::pin(kept(Arc::clone(&stream)));
+        assert!(poll_once(future.as_mut()).is_pending());
+        KEPT.with(|kept| *kept.borrow_mut() = Some(future));
+    });
+    gpu.finish();
+    let kept = row("kept");
+    assert_eq!((kept.dropped_futures, kept.without_cuda), (1, 1));
+    assert!(kept.cuda.is_none());
 }
 
 #[test(on = driver())]
