@@ -284,8 +284,8 @@ impl WindowBuilder {
     }
 }
 
-/// Removes the GPU times of scopes to which streams were bound, and for which all work was recorded, or for scopes inside that have
-/// no time on its stream. The times of the work tell more, and would be counted beside the sums.
+/// Removes the GPU times of scopes to which streams were bound, if work of theirs was recorded and none is missing. Work of a
+/// scope inside counts too, unless a GPU time of its own has it. The times of work tell more, and would be counted beside the sums.
 fn remove_bound(
     work: &WindowWork,
     gpu: &[GpuRecord],
