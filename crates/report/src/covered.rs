@@ -26,10 +26,11 @@ pub(super) fn covered(timeline: &Timeline, callers: &[u32]) -> Vec<u32> {
             && *caller != NONE
             && let Some(stream) = stream_of(slice.track)
         {
-            let call = slices.get(*caller as usize);
-            let details = call.and_then(|call| timeline.details.get(call.details? as usize));
-            let is_bound = details.is_some_and(|details| details.is_bound);
-            let stream = if is_bound { ALL } else { stream };
+            let stream = if is_bound(timeline, *caller) {
+                ALL
+            } else {
+                stream
+            };
             measured.entry(*caller).or_default().push(stream);
         }
     }
@@ -63,6 +64,13 @@ pub(super) fn covered(timeline: &Timeline, callers: &[u32]) -> Vec<u32> {
         covered[index] = around.unwrap_or(NONE);
     }
     covered
+}
+
+/// Returns `true` if streams were bound to a call.
+pub(super) fn is_bound(timeline: &Timeline, call: u32) -> bool {
+    let slice = timeline.slices.get(call as usize);
+    let details = slice.and_then(|slice| timeline.details.get(slice.details? as usize));
+    details.is_some_and(|details| details.is_bound)
 }
 
 /// Returns a number for each track that all tracks of one stream share: the index of the first of them.

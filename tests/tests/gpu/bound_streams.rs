@@ -4,7 +4,6 @@
 use std::cell::RefCell;
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::process::Command;
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 
@@ -460,7 +459,9 @@ fn one_in_64_of_the_times_is_sampled_for_the_own_cost() {
     assert!(summary().own_cost.gpu_time_ns > 0.0);
 }
 
-#[test(on = driver().set_up(of_the_default_stream).says_once("has no effect in scopes that are on"))]
+#[test(on = driver()
+    .env("PROFILER_CUDA_STREAM", "per-thread")
+    .says_once("has no effect in scopes that are on"))]
 fn a_default_stream_of_the_settings_stays_and_is_told() {
     let (_profiler, gpu, stream) = started();
     for _ in 0..2 {
@@ -469,10 +470,6 @@ fn a_default_stream_of_the_settings_stays_and_is_told() {
     }
     gpu.finish();
     exact(cuda("implied").total_ns, 0.0);
-}
-
-fn of_the_default_stream(command: &mut Command) {
-    command.env("PROFILER_CUDA_STREAM", "per-thread");
 }
 
 #[test(on = driver())]

@@ -8,7 +8,7 @@ use super::group::Groups;
 use super::tally::{Call, CallGpuTime, Edges, Tally, ns};
 use super::{unlinked, unnamed};
 use crate::call_tree::callers;
-use crate::covered::{covered, streams};
+use crate::covered::{covered, is_bound, streams};
 use crate::group_by::GroupBy;
 use crate::idle;
 use crate::kernels::{AllKernels, of_timeline};
@@ -316,12 +316,8 @@ fn gpu_times(
         let call = slices.get(*caller as usize).map(&text_of);
         let is_of_call = slice.kind == SliceKind::GpuScope && call == Some(text_of(slice));
         // Before a stream was bound, the call may have done anything.
-        let is_bound = || {
-            let call = slices.get(*caller as usize);
-            call.and_then(|call| details(timeline, call))
-                .is_some_and(|details| details.is_bound)
-        };
-        let is_launch_bound = (is_of_call && !is_bound()).then(|| {
+        let is_judged = is_of_call && !is_bound(timeline, *caller);
+        let is_launch_bound = is_judged.then(|| {
             // Events are recorded outside the two clock readings: that adds to the launch time, as in the statistics.
             let launching = ns(slices[belongs_to].duration_ns) + cost_ns;
             launching >= ns(slice.total_ns())

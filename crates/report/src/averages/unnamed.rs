@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::iter;
 
-use crate::covered::{MAX_DEPTH, streams};
+use crate::covered::{MAX_DEPTH, is_bound, streams};
 use crate::in_order::InOrder as _;
 use crate::text::list::first_of;
 use crate::text::units;
@@ -49,13 +49,8 @@ pub(super) fn note(
         {
             continue;
         }
-        let is_bound = |call: &u32| {
-            let slice = timeline.slices.get(*call as usize);
-            let details = slice.and_then(|slice| timeline.details.get(slice.details? as usize));
-            details.is_some_and(|details| details.is_bound)
-        };
         let around = iter::successors(Some(*caller), |call| callers.get(*call as usize).copied());
-        if around.take(MAX_DEPTH).any(|call| is_bound(&call)) {
+        if around.take(MAX_DEPTH).any(|call| is_bound(timeline, call)) {
             continue;
         }
         let name = timeline.slices.get(*caller as usize).map(|call| call.name);
