@@ -139,8 +139,10 @@ impl Collector {
             return;
         }
         self.quiet = 0;
-        // Each ring is in order. Across threads, steps follow the ends of the calls.
-        self.batch.sort_by_key(|record| record.end);
+        // Each ring is in order. Across threads, steps follow the ends of the calls. Sorting allocates, and one thread needs none.
+        if !self.batch.is_sorted_by_key(|record| record.end) {
+            self.batch.sort_by_key(|record| record.end);
+        }
         let anchor = WallAnchor::now();
         self.rest.extend(self.batch.drain(..));
         while let Some(record) = self.rest.pop_front() {
