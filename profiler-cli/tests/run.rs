@@ -218,7 +218,7 @@ fn a_program_that_runs_is_asked_to_end_too() {
     let ended = folder.path("ended");
     // The shell waits for `sleep` before it looks at the signal, and ends by itself after some seconds.
     let text = format!(
-        "trap 'echo > {ended}; exit 3' TERM; kill -TERM $PPID; for i in $(seq 200); do sleep 0.05; done"
+        "trap 'echo > \"{ended}\"; exit 3' TERM; kill -TERM $PPID; for i in $(seq 200); do sleep 0.05; done"
     );
     let run = shell(&folder, &[], &text);
     assert_eq!(run.code, 128 + 15, "{run:?}");
