@@ -169,7 +169,6 @@ fn the_page_and_every_format_hold_its_functions() {
     for name in [
         "torch.prof",
         "torch.pb.gz",
-        "torch.speedscope.json",
         "torch.folded",
         "torch.pftrace",
         "torch.trace.json",
@@ -199,7 +198,7 @@ fn the_page_and_every_format_hold_its_functions() {
         .expect("its stack");
     assert_eq!(own.parse::<u64>().ok(), Some(expected()["aten::linear"].2));
     let written = folder.names();
-    assert_eq!(written.len(), 9, "{written:?}");
+    assert_eq!(written.len(), 8, "{written:?}");
     // A written trace is read again.
     let again = profiler(&[
         "report",
