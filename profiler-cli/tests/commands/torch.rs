@@ -1,18 +1,16 @@
-//! A trace that PyTorch's profiler wrote, through every command. `traces/make_torch_trace.py` recorded it, with what
+//! A trace that PyTorch's profiler wrote, through every command. `../traces/make_torch_trace.py` recorded it, with what
 //! `key_averages` said of it.
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use support::{Folder, profiler};
+use crate::support::{Folder, profiler};
 
 const TRACE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/tests/traces/torch.pt.trace.json.gz"
 );
-const AVERAGES: &str = include_str!("traces/torch.csv");
+const AVERAGES: &str = include_str!("../traces/torch.csv");
 
 /// The calls, the total and the self time of a function, in nanoseconds.
 type Numbers = (u64, u64, u64);

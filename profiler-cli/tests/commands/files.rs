@@ -1,11 +1,9 @@
 //! Files that are written, and those that cannot be read or written.
 
-mod support;
-
 use std::path::Path;
 use std::process::Stdio;
 
-use support::{Folder, command, profiler};
+use crate::support::{Folder, command, profiler};
 
 /// A trace with this many calls.
 fn trace(calls: u32) -> Vec<u8> {
