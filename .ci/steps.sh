@@ -387,8 +387,8 @@ page() {
     must-fail node "$here/page_in_browser.mjs" "$pages"
 }
 
-# Profiles of quickstart and of the tests' programs, read by the viewers they are for: pstats, SnakeViz, Go's pprof, and
-# speedscope, which needs a browser. They must show the rows of the same run.
+# Profiles of quickstart and of the tests' programs, read by the viewers they are for: pstats, SnakeViz and Go's pprof.
+# They must show the rows of the same run.
 viewer-consumers() {
     local here=tests/consumers runs=$scratch/run-for-viewers
     kept-files traces --test windows --test gpu --test memory -- trace
@@ -396,7 +396,7 @@ viewer-consumers() {
     simulated-driver
     local on ending run
     for on in '' "$driver"; do
-        for ending in prof pb.gz speedscope.json folded; do
+        for ending in prof pb.gz folded; do
             run=$runs${on:+-on-gpu}-${ending%%.*}
             LD_LIBRARY_PATH=$on PROFILER_SUMMARY=$run/run.$ending quickstart "$run"
             mv "$run/summary.json" "$run/run.rows.json"
@@ -417,16 +417,6 @@ viewer-consumers() {
     else
         echo "left out: pprof needs Go (apt-get install golang-go)"
     fi
-
-    with-browser "speedscope" || return 0
-    # It draws each thread and stream by itself. Self times leave out children on other threads, and what scopes of other
-    # threads do on the same stream.
-    local each drawn=()
-    for each in "${stems[@]}"; do
-        [[ $each == */a_stream_that_threads_share* || $each == */parents_on_other_threads ]] || drawn+=("$each")
-    done
-    node "$here/read_in_speedscope.mjs" "${drawn[@]}" "$runs"{,-on-gpu}-speedscope/run
-    refuses speedscope.json node "$here/read_in_speedscope.mjs"
 }
 
 # refuses ENDING COMMAND…: shows that a check can fail, on the file of one run beside the rows of another one, and on half

@@ -72,8 +72,7 @@
 //!   temperature and load ([`Builder::gpu_samples`], `PROFILER_GPU_SAMPLES`); calls as ranges in tools that understand NVTX,
 //!   such as Nsight Systems. The libraries are searched for when the program runs. Has no effect on WebAssembly.
 //! - `cudarc-0_19` (default): accepts streams and contexts of cudarc 0.19 as streams.
-//! - `export` (default): summaries and windows as files for pstats, SnakeViz, pprof, speedscope and flame graphs, and as a
-//!   page.
+//! - `export` (default): summaries and windows as files for pstats, SnakeViz, pprof and flame graphs, and as a page.
 //! - `terminal` (default): tables as wide as the terminal.
 //! - `trace` (default): windows as files for Perfetto, TensorBoard's trace plugin and HTA, and `PROFILER_TRACE`.
 //! - `serde`: summaries, rows, call edges and traces implement the traits of serde.

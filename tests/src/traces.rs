@@ -159,9 +159,6 @@ fn keep_for_viewers(trace: &Trace, folder: &Path, name: &str) {
     let path = |ending: &str| folder.join(format!("{name}.{ending}"));
     trace.dump_stats(path("prof")).expect("room");
     trace.export_pprof(path("pb.gz")).expect("room");
-    trace
-        .export_speedscope(path("speedscope.json"))
-        .expect("room");
     let averages = trace.key_averages();
     std::fs::write(path("rows.json"), averages.to_json()).expect("room");
     std::fs::write(path("callers.json"), averages.callers().to_json()).expect("room");

@@ -7,7 +7,7 @@
 //!
 //! # Features
 //!
-//! - `export`: files for pstats, SnakeViz, pprof, speedscope, Perfetto, OpenTelemetry and flame graphs, and the page.
+//! - `export`: files for pstats, SnakeViz, pprof, Perfetto, OpenTelemetry and flame graphs, and the page.
 //! - `trace`: time lines as PyTorch writes them.
 //! - `terminal`: tables as wide as the terminal.
 //! - `serde`: summaries, rows and call edges implement the traits of serde.

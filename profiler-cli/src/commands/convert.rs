@@ -75,7 +75,6 @@ impl Convert {
             Input::Summary(summary) => match format {
                 Format::Prof => summary.dump_stats(path),
                 Format::Pprof => summary.export_pprof(path),
-                Format::Speedscope => summary.export_speedscope(path),
                 Format::Folded => summary.export_stacks(path, self.metric),
                 Format::Html => Page::new().summary(summary).write(path),
                 Format::Json => text(summary.to_json()),
@@ -86,7 +85,6 @@ impl Convert {
             Input::Timeline(timeline) => match format {
                 Format::Prof => timeline.dump_stats(path),
                 Format::Pprof => timeline.export_pprof(path),
-                Format::Speedscope => timeline.export_speedscope(path),
                 Format::Folded => timeline.export_stacks(path, self.metric),
                 Format::Html => Page::new().timeline(timeline).write(path),
                 Format::Perfetto => timeline.export_perfetto(path),

@@ -14,8 +14,6 @@ pub(super) enum Format {
     /// Profile for `go tool pprof`, Pyroscope and Parca.
     #[value(alias = "pb")]
     Pprof,
-    /// Profile for <https://www.speedscope.app>.
-    Speedscope,
     /// Collapsed stacks, for flame graphs.
     Folded,
     /// Perfetto's own format, for large traces.
@@ -39,7 +37,6 @@ impl Format {
         match self {
             Self::Prof => ".prof",
             Self::Pprof => ".pb.gz",
-            Self::Speedscope => ".speedscope.json",
             Self::Folded => ".folded",
             Self::Perfetto => ".pftrace",
             Self::Chrome => ".trace.json",
@@ -53,6 +50,10 @@ impl Format {
     /// Returns the format that a file name asks for.
     fn of(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
+        if name.ends_with(".speedscope.json") {
+            // Speedscope opens neither a summary nor a table in JSON.
+            return None;
+        }
         let formats = Self::value_variants().iter();
         let fitting = formats.filter(|format| name.ends_with(format.ending()));
         fitting.max_by_key(|format| format.ending().len()).copied()
@@ -132,12 +133,12 @@ mod tests {
         for (name, format) in [
             ("run.prof", Some(Format::Prof)),
             ("run.PB.gz", Some(Format::Pprof)),
-            ("a/run.speedscope.json", Some(Format::Speedscope)),
-            ("run.json", Some(Format::Json)),
+            ("a/run.json", Some(Format::Json)),
             ("run.trace.json", Some(Format::Chrome)),
             ("run.pftrace", Some(Format::Perfetto)),
             ("run.otlp.jsonl", Some(Format::Otlp)),
             ("run.pt.trace.json.gz", None),
+            ("run.speedscope.json", None),
             ("run", None),
         ] {
             assert_eq!(Format::of(Path::new(name)), format, "{name}");

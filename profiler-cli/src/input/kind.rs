@@ -23,7 +23,6 @@ pub enum Converted {
     Pstats,
     Pprof,
     Perfetto,
-    Speedscope,
     Otlp,
     Html,
 }
@@ -56,7 +55,6 @@ impl fmt::Display for Converted {
             Self::Pstats => "a profile for Python: print it with `python3 -m pstats FILE`",
             Self::Pprof => "a profile for pprof: print it with `go tool pprof -top FILE`",
             Self::Perfetto => "a trace for Perfetto: open it at https://ui.perfetto.dev",
-            Self::Speedscope => "a profile for speedscope: open it at https://www.speedscope.app",
             Self::Otlp => "a file for a collector of OpenTelemetry: send it there",
             Self::Html => "a page: open it in a browser",
         })
@@ -77,9 +75,6 @@ impl Kind {
                     b"traceEvents" => Some(Self::Trace),
                     b"rows" => Some(Self::Summary),
                     b"resourceSpans" => Some(Self::Converted(Converted::Otlp)),
-                    b"$schema" if is_speedscope(text) => {
-                        Some(Self::Converted(Converted::Speedscope))
-                    }
                     _ => None,
                 });
                 Some(key.unwrap_or(Self::Object))
@@ -87,13 +82,6 @@ impl Kind {
             _ => Some(Self::Unknown),
         }
     }
-}
-
-/// Returns `true` if an object with a schema is for speedscope. Its address is near the beginning.
-fn is_speedscope(text: &[u8]) -> bool {
-    let address = b"speedscope.app/file-format-schema";
-    let start = &text[..text.len().min(1024)];
-    start.windows(address.len()).any(|part| part == address)
 }
 
 /// Returns the keys of the outermost object, with their escapes.
@@ -147,10 +135,6 @@ mod tests {
             (r#"{"schemaVersion": 1"#, Some(Kind::Object)),
             ("{\"a\\", Some(Kind::Object)),
             ("Name Calls", Some(Kind::Unknown)),
-            (
-                r#"{"$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {}}"#,
-                Some(Kind::Converted(Converted::Speedscope)),
-            ),
             (
                 r#"{"resourceSpans": []}"#,
                 Some(Kind::Converted(Converted::Otlp)),

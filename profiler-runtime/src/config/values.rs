@@ -34,8 +34,8 @@ pub enum SummaryTarget {
     /// To standard output.
     Stdout,
     /// To a file, in the format that the ending of its name selects: `.json`, `.csv`, `.prom`
-    /// (Prometheus), with the feature `export` `.html` (a page), `.prof` (pstats, SnakeViz), `.pb.gz` (pprof),
-    /// `.speedscope.json` and `.folded` (flame graphs), or `.txt`, `.log` and nothing for the table.
+    /// (Prometheus), with the feature `export` `.html` (a page), `.prof` (pstats, SnakeViz), `.pb.gz` (pprof)
+    /// and `.folded` (flame graphs), or `.txt`, `.log` and nothing for the table.
     ///
     /// The page and the formats of viewers show what called what, so callers are counted for them, unless
     /// [`Builder::callers`](crate::Builder::callers) or `PROFILER_CALLERS` says no. Other endings are refused; the table
@@ -272,7 +272,7 @@ mod tests {
         for (text, has_history) in [
             ("out.json", true),
             ("a/run.HTML", cfg!(feature = "export")),
-            ("out.speedscope.json", false),
+            ("out.prof", false),
             ("out.csv", false),
             ("stderr", false),
         ] {

@@ -373,7 +373,7 @@ fn calls_that_cost_less_than_measuring_them_are_named() {
 
 /// How a refused file is answered, up to the list of known endings.
 const REFUSED: &str = "the summary cannot go to DIR/out.xyz, so the table goes to standard error: `.xyz` names no format: \
-                       end the name in `.speedscope.json`, `.json`,";
+                       end the name in `.json`, `.csv`,";
 
 #[test]
 fn a_summary_with_an_unknown_ending_is_refused_and_goes_to_standard_error() {

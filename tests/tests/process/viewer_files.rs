@@ -85,7 +85,6 @@ fn the_ending_selects_the_format() {
         // A dictionary of tuples.
         ("prof", &b"{(\x03\0\0\0u"[..]),
         ("pb.gz", &b"\x1f\x8b"[..]),
-        ("speedscope.json", &b"{\"$schema\":"[..]),
         ("folded", &b"train"[..]),
         ("html", &b"<!"[..]),
     ] {

@@ -50,7 +50,6 @@ fn write_for_viewers(summary: &Summary, path: &Path, format: SummaryFormat) -> i
         SummaryFormat::Html => summary.export_html(path),
         SummaryFormat::Pstats => summary.dump_stats(path),
         SummaryFormat::Pprof => summary.export_pprof(path),
-        SummaryFormat::Speedscope => summary.export_speedscope(path),
         SummaryFormat::Stacks => summary.call_tree().export_stacks_of_times(path),
         SummaryFormat::Table
         | SummaryFormat::Json

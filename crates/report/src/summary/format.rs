@@ -22,15 +22,12 @@ pub enum SummaryFormat {
     Pprof,
     /// Collapsed stacks.
     Stacks,
-    /// For speedscope.
-    Speedscope,
     /// The text that Prometheus scrapes.
     Prometheus,
 }
 
-/// The endings of names. An ending comes before those that it ends with.
-const ENDINGS: [(&str, SummaryFormat); 10] = [
-    (".speedscope.json", SummaryFormat::Speedscope),
+/// The endings of names.
+const ENDINGS: [(&str, SummaryFormat); 9] = [
     (".json", SummaryFormat::Json),
     (".csv", SummaryFormat::Csv),
     (".html", SummaryFormat::Html),
@@ -42,6 +39,9 @@ const ENDINGS: [(&str, SummaryFormat); 10] = [
     (".log", SummaryFormat::Table),
 ];
 
+/// What the names of speedscope's own files end with. Speedscope does not open a summary in JSON.
+const SPEEDSCOPE: &str = ".speedscope.json";
+
 impl SummaryFormat {
     /// Returns the format of a file. A name without an ending gets the table.
     ///
@@ -49,13 +49,13 @@ impl SummaryFormat {
     ///
     /// Returns an error if the name has an ending that names no format, or a format that was not built.
     pub fn of(path: &Path) -> Result<Self, SummaryFileError> {
-        let known = Self::known(path);
         let refused = |ending: &str, is_known| SummaryFileError {
             path: path.to_owned(),
             ending: ending.to_owned(),
             is_known,
         };
-        match known {
+        match Self::known(path) {
+            _ if has_ending(path, SPEEDSCOPE) => Err(refused(SPEEDSCOPE, false)),
             Some((ending, format)) if !format.is_built() => Err(refused(ending, true)),
             Some((_, format)) => Ok(format),
             None => path.extension().map_or(Ok(Self::Table), |ending| {
@@ -70,10 +70,9 @@ impl SummaryFormat {
     }
 
     fn known(path: &Path) -> Option<(&'static str, Self)> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let name = name.to_ascii_lowercase();
-        let has = |ending: &str| name.len() > ending.len() && name.ends_with(ending);
-        ENDINGS.into_iter().find(|(ending, _)| has(ending))
+        ENDINGS
+            .into_iter()
+            .find(|(ending, _)| has_ending(path, ending))
     }
 
     /// Returns `true` if the format shows what called what.
@@ -93,6 +92,12 @@ impl SummaryFormat {
     fn is_built(self) -> bool {
         cfg!(feature = "export") || !self.shows_callers()
     }
+}
+
+/// Returns `true` if the file's name ends so, in letters of either case, and has more than the ending.
+fn has_ending(path: &Path, ending: &str) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.len() > ending.len() && name.to_ascii_lowercase().ends_with(ending)
 }
 
 /// A file for the summary whose name has an ending that names no format, or one that was not built.
@@ -121,6 +126,9 @@ impl SummaryFileError {
             return format!(
                 "`{ending}` needs the feature `export` of profiler-runtime: build it with the feature"
             );
+        }
+        if ending == SPEEDSCOPE {
+            return format!("`{ending}` names no format: speedscope opens `.pb.gz` and `.folded`");
         }
         let built = ENDINGS.iter().filter(|(_, format)| format.is_built());
         let known: Vec<&str> = built.map(|(ending, _)| *ending).collect();
@@ -169,7 +177,6 @@ mod tests {
             ("run.prof", SummaryFormat::Pstats),
             ("run.pb.gz", SummaryFormat::Pprof),
             ("run.folded", SummaryFormat::Stacks),
-            ("run.SpeedScope.json", SummaryFormat::Speedscope),
         ] {
             assert_eq!(SummaryFormat::of(Path::new(name)), Ok(format), "{name}");
             assert!(format.shows_callers());
@@ -194,6 +201,13 @@ mod tests {
                 assert!(text.contains(&format!("`{ending}`")), "{text}");
             }
         }
+        let foreign = SummaryFormat::of(Path::new("run.SpeedScope.json")).expect_err("no format");
+        assert!(
+            foreign
+                .to_string()
+                .ends_with("speedscope opens `.pb.gz` and `.folded`"),
+            "{foreign}"
+        );
         let close = SummaryFormat::of(Path::new("out.jsn")).expect_err("no format");
         assert!(
             close.to_string().contains("did you mean `.json`?"),

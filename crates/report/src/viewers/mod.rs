@@ -1,14 +1,12 @@
-//! Call trees and time lines as files for viewers: pstats and SnakeViz, pprof, speedscope, flame graphs.
+//! Call trees and time lines as files for viewers: pstats and SnakeViz, pprof, flame graphs.
 
 mod collapsed;
 mod frames;
-mod lanes;
 mod marshal;
 mod of_summary;
 mod of_timeline;
 mod pprof;
 mod pstats;
-mod speedscope;
 #[cfg(test)]
 mod tests;
 

@@ -54,29 +54,6 @@ impl Summary {
         self.tree_for(path.as_ref()).export_pprof(path)
     }
 
-    /// Writes profiles for speedscope (<https://www.speedscope.app>). See
-    /// [`CallTree::export_speedscope`](crate::CallTree::export_speedscope).
-    ///
-    /// Functions have callers only if callers are counted (`Builder::callers`); otherwise a warning says so, once.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the file cannot be created or written.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # fn summary() -> profiler_report::Summary { profiler_report::Summary::default() }
-    /// let path = std::env::temp_dir().join(format!("summary-{}.speedscope.json", std::process::id()));
-    /// summary().export_speedscope(&path)?;
-    /// // Then open it in https://www.speedscope.app.
-    /// # std::fs::remove_file(path)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn export_speedscope(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
-        self.tree_for(path.as_ref()).export_speedscope(path)
-    }
-
     /// Writes collapsed stacks, from which other tools draw flame graphs, weighted by a value such as
     /// `self_cpu_time_total`. See [`CallTree::export_stacks`](crate::CallTree::export_stacks).
     ///

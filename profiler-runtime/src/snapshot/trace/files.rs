@@ -56,30 +56,6 @@ impl Trace {
         self.timeline().export_pprof(path)
     }
 
-    /// Writes profiles for speedscope (<https://www.speedscope.app>): all calls by CUDA time and by CPU time, then each
-    /// thread and each stream over time. See [`Timeline::export_speedscope`](crate::report::Timeline::export_speedscope).
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the file cannot be created or written.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use profiler_runtime::{Profile, measure};
-    ///
-    /// let ((), trace) = Profile::builder().run(|_| measure!("load", {}));
-    /// let trace = trace?;
-    /// let path = std::env::temp_dir().join(format!("trace-{}.speedscope.json", std::process::id()));
-    /// trace.export_speedscope(&path)?;
-    /// // Then open it in https://www.speedscope.app.
-    /// # std::fs::remove_file(path)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn export_speedscope(&self, path: impl AsRef<Path>) -> Result<(), ExportError> {
-        self.timeline().export_speedscope(path)
-    }
-
     /// Writes collapsed stacks, from which other tools draw flame graphs, weighted by a value such as
     /// `self_cuda_time_total`. See [`CallTree::export_stacks`](crate::report::CallTree::export_stacks).
     ///

@@ -6,12 +6,10 @@
 )]
 
 mod collapsed;
-mod lanes;
 mod marshal_reader;
 mod pprof;
 mod pprof_reader;
 mod pstats;
-mod speedscope;
 
 use proptest::prelude::*;
 

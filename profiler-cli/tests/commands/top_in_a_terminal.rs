@@ -2,8 +2,6 @@
 
 #![cfg(all(target_os = "linux", feature = "top"))]
 
-mod support;
-
 use std::fs;
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -11,8 +9,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::support::{Folder, profiler};
 use profiler_report::{Row, Summary};
-use support::Folder;
 
 const FILE: &str = "live.json";
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -145,11 +143,11 @@ fn a_folder_shows_its_ranks_and_enter_opens_one() {
 #[test]
 fn a_pipe_gets_one_plain_screen() {
     let folder = Folder::new();
-    let missing = support::profiler(&["top", &folder.path(FILE)]);
+    let missing = profiler(&["top", &folder.path(FILE)]);
     assert_eq!(missing.code, 2);
     assert!(missing.stderr.contains("does not exist yet"), "{missing:?}");
     write(&folder);
-    let run = support::profiler(&["top", &folder.path(FILE)]);
+    let run = profiler(&["top", &folder.path(FILE)]);
     assert_eq!((run.code, &*run.stderr), (0, ""));
     assert!(!run.stdout.contains('\u{1b}'), "{run:?}");
     let lines: Vec<&str> = run.stdout.lines().collect();
@@ -159,7 +157,7 @@ fn a_pipe_gets_one_plain_screen() {
     assert_eq!(lines.len(), 5);
     // Both files of a folder are a line.
     write_rank(&folder, "live_rank3.json", Some(3));
-    let run = support::profiler(&["top", &folder.path("")]);
+    let run = profiler(&["top", &folder.path("")]);
     let lines: Vec<&str> = run.stdout.lines().collect();
     assert!(lines[3].starts_with("rank "), "{run:?}");
     assert!(

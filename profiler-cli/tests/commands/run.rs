@@ -1,8 +1,6 @@
 //! `profiler run`: the files that it keeps, the order of the runs, and how it ends.
 #![cfg(unix)]
 
-mod support;
-
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -10,7 +8,7 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use support::{Folder, Run, command, profiler};
+use crate::support::{Folder, Run, command, profiler};
 
 /// Writes a summary, and appends a word to a log.
 fn script(folder: &Folder, word: &str) -> String {

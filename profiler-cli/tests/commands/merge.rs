@@ -1,9 +1,7 @@
 //! `profiler merge` on files.
 
-mod support;
-
+use crate::support::{Folder, profiler};
 use profiler_report::{Slice, SliceKind, SliceName, Timeline, Track, TrackKind};
-use support::{Folder, profiler};
 
 const STEP_NS: i64 = 10_000_000;
 

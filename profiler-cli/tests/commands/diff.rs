@@ -1,10 +1,8 @@
 //! `profiler diff`: its verdicts, formats, budgets and exit statuses.
 
-mod support;
-
 use std::fmt::Write;
 
-use support::{Folder, Run, profiler};
+use crate::support::{Folder, Run, profiler};
 
 const THREE: [&str; 3] = ["app::slow", "app::same|`<b>", "app::other\u{1b}[2J"];
 

@@ -1,7 +1,4 @@
-//! Runs the program as a user does.
-
-// Each test program uses some of these.
-#![allow(dead_code)]
+//! The program, how it ended, and folders for its files.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -1,8 +1,6 @@
 //! `profiler explain`: why a device waited.
 
-mod support;
-
-use support::{Folder, Run, command, profiler};
+use crate::support::{Folder, Run, command, profiler};
 
 /// A trace as PyTorch writes it, of two steps: a batch is loaded for 600 µs, and a kernel of 150 µs is launched.
 const TRACE: &str = r#"{"deviceProperties": [{"id": 0, "name": "NVIDIA H100"}], "traceEvents": [

@@ -1,11 +1,9 @@
 //! Files that are written, and those that cannot be read or written.
 
-mod support;
-
 use std::path::Path;
 use std::process::Stdio;
 
-use support::{Folder, command, profiler};
+use crate::support::{Folder, command, profiler};
 
 /// A trace with this many calls.
 fn trace(calls: u32) -> Vec<u8> {
@@ -89,7 +87,6 @@ fn files_for_other_programs_are_refused_with_what_shows_them() {
         ("prof", "python3 -m pstats"),
         ("pprof", "go tool pprof -top"),
         ("perfetto", "https://ui.perfetto.dev"),
-        ("speedscope", "https://www.speedscope.app"),
         ("otlp", "OpenTelemetry"),
         ("html", "open it in a browser"),
     ] {
@@ -132,9 +129,14 @@ fn arguments_that_do_not_fit_together_exit_with_3() {
     let folder = Folder::new();
     let trace = folder.file("trace.json", &trace(3));
     let other = folder.path("other.out");
+    let for_speedscope = folder.path("run.speedscope.json");
     for (arguments, message) in [
         (&["convert", &trace][..], "give --to FORMAT"),
         (&["convert", &trace, "-o", &other], "give --to FORMAT"),
+        (
+            &["convert", &trace, "-o", &for_speedscope],
+            "give --to FORMAT",
+        ),
         (
             &["convert", &trace, "--to", "json", "-o", &trace],
             "would replace the input",

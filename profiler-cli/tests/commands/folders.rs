@@ -1,11 +1,9 @@
 //! Folders where files are expected.
 
-mod support;
-
 use std::fs::File;
 use std::time::{Duration, SystemTime};
 
-use support::{Folder, profiler};
+use crate::support::{Folder, profiler};
 
 const SUMMARY: &[u8] = br#"{"schema_version": 1, "rows": []}"#;
 

@@ -1,8 +1,6 @@
 //! The command line: what it accepts, what it prints, and how it ends.
 
-mod support;
-
-use support::{Folder, profiler};
+use crate::support::{Folder, Run, command, profiler};
 
 #[test]
 fn a_command_line_that_is_not_valid_exits_with_3_and_says_why() {
@@ -168,10 +166,10 @@ fn the_manual_page_has_a_section_for_each_command() {
 
 #[test]
 fn smi_without_a_library_has_one_line_and_exits_with_2() {
-    let run = support::command(&["smi"])
+    let run = command(&["smi"])
         .env("PROFILER_NVML_LIBRARY", "/nowhere/libnvidia-ml.so.1")
         .output();
-    let run = support::Run::from(run.expect("the program starts"));
+    let run = Run::from(run.expect("the program starts"));
     assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{run:?}");
     let lines: Vec<&str> = run.stderr.lines().collect();
     let [line] = lines[..] else {
