@@ -92,10 +92,13 @@ fn on_the_driver(environment: &[(&str, &str)]) -> Outcome<Vec<Table>> {
     command
         .args(env::args_os().skip(1))
         .env(CHILD, "1")
-        // Scopes without a stream are measured on the legacy default stream, which is compared too.
-        .env("PROFILER_CUDA_STREAM", "legacy")
-        .env("PROFILER_CUPTI_LIBRARY", folder.join("libcuda.so"))
         .envs(environment.iter().copied());
+    if !environment.contains(&(BACKEND, "cpu")) {
+        // Scopes without a stream are measured on the legacy default stream, which is compared too.
+        command
+            .env("PROFILER_CUDA_STREAM", "legacy")
+            .env("PROFILER_CUPTI_LIBRARY", folder.join("libcuda.so"));
+    }
     let tables = process::measured(&mut command);
     fs::remove_dir_all(&folder)?;
     tables
