@@ -721,7 +721,7 @@ instructions() {
     needs valgrind:valgrind objdump:binutils
     # They can tell: counts a little beyond the tolerance, and a count that is missing.
     local file
-    for file in benches/{instructions,gpu-cost}/expected.txt; do
+    for file in benches/{cpu,gpu}/expected.txt; do
         if ! counts-are-refused "$file" '{ print $1, $2 * 1.025 + 1 }' ||
             ! counts-are-refused "$file" 'NR > 1' ||
             counts-are-refused "$file" '{ print $1, $2 * 1.015 }'; then

@@ -2,7 +2,7 @@
 # Counts the instructions of one call with a GPU time, separately for the driver and all other code, and compares the
 # latter with the committed ones.
 #
-#     ./gpu-instructions.sh             fails if a count is more than 2 % above gpu-cost/expected.txt
+#     ./gpu-instructions.sh             fails if a count is more than 2 % above gpu/expected.txt
 #     ./gpu-instructions.sh --update    writes that file
 #
 # Callgrind attributes each instruction to a library; those of other libraries that the driver calls are the driver's.
@@ -27,7 +27,7 @@ done
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-binary=$(cargo build --release --quiet --package gpu-cost --message-format=json |
+binary=$(cargo build --release --quiet --package gpu --message-format=json |
     sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -1)
 
 # collected VARIANT CALLS: prints the instructions of these calls, in the driver and elsewhere.
@@ -93,7 +93,7 @@ done
 
 echo
 if [[ ${1-} == --update ]]; then
-    update gpu-cost/expected.txt "${counts[@]}"
+    update gpu/expected.txt "${counts[@]}"
 else
-    compare gpu-cost/expected.txt "${counts[@]}"
+    compare gpu/expected.txt "${counts[@]}"
 fi

@@ -2,7 +2,7 @@
 # Counts the instructions of one call, bare and measured, and compares them with the committed ones; shows the code of a
 # call while measuring is off.
 #
-#     ./instructions.sh             fails if a count is more than 2 % above instructions/expected.txt
+#     ./instructions.sh             fails if a count is more than 2 % above cpu/expected.txt
 #     ./instructions.sh --update    writes that file
 #
 # Callgrind counts executed instructions, here those of the calling thread. Some calls take more of them than usual: the
@@ -29,7 +29,7 @@ for tool in valgrind objdump nm cargo; do
 done
 
 # Read the path from the output of cargo: the target folder may be anywhere.
-binary=$(cargo build --release --quiet --package instructions --message-format=json |
+binary=$(cargo build --release --quiet --package cpu --message-format=json |
     sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -1)
 
 scratch=$(mktemp -d)
@@ -40,7 +40,7 @@ collected() {
     local said
     rm -f "$scratch"/counts*
     said=$(valgrind --tool=callgrind --callgrind-out-file="$scratch/counts" \
-        --toggle-collect='*counted_calls*' --dump-after=instructions::counted_calls "$binary" "$1" "$batches" 2>&1)
+        --toggle-collect='*counted_calls*' --dump-after=bench_harness::batches::counted_calls "$binary" count "$1" "$batches" 2>&1)
     # One file for each batch. The last one, written at the end of the program, has no number and counts nothing.
     if [[ $(find "$scratch" -name 'counts.*' | wc -l) != "$batches" ]]; then
         echo "callgrind did not count each batch; its output:" >&2
@@ -59,7 +59,7 @@ per-measured-call() {
 
 # text FUNCTION: prints the bytes of a function of the bench and of those inside it.
 text() {
-    local name=instructions::subjects::$1 sum=0 size symbol
+    local name=$1 sum=0 size symbol
     while read -r _ size _ symbol; do
         [[ $symbol != "$name" && $symbol != "$name"::* ]] || sum=$((sum + 16#$size))
     done < <(nm --print-size --demangle "$binary" | grep -i ' t ')
@@ -79,10 +79,10 @@ while read -r variant base measured; do
     beyond=$(per-measured-call "$variant" "$base" "$measured")
     printf '%-22s %12.1f %22.1f\n' "$variant" "${per_call[$variant]}" "$beyond"
     [[ $variant == "$base" ]] || counts+=("$variant" "$beyond")
-done < <("$binary" --list)
+done < <("$binary" list)
 
-measured=$(text measured)
-bare=$(text bare)
+measured=$(text cpu::measured::measured)
+bare=$(text bench_harness::subjects::bare)
 bytes=$((measured - bare))
 counts+=(bytes-of-text "$bytes")
 echo
@@ -90,11 +90,11 @@ echo "text of a measured function beyond the bare one: $bytes bytes"
 
 echo
 if [[ ${1-} == --update ]]; then
-    update instructions/expected.txt "${counts[@]}"
+    update cpu/expected.txt "${counts[@]}"
     compared=0
 else
     compared=0
-    compare instructions/expected.txt "${counts[@]}" || compared=$?
+    compare cpu/expected.txt "${counts[@]}" || compared=$?
 fi
 
 if [[ $(uname -m) != x86_64 ]]; then
@@ -104,7 +104,7 @@ fi
 echo
 echo "the measured function, from its entry to the decision that measuring is off"
 code=$(objdump --disassemble --demangle --no-show-raw-insn "$binary" |
-    awk '/^$/ { inside = 0 } inside { print } /<instructions::subjects::measured>:$/ { inside = 1 }')
+    awk '/^$/ { inside = 0 } inside { print } /<cpu::measured::measured>:$/ { inside = 1 }')
 # Up to the first conditional jump: all of this runs before the decision.
 entry=$(cut -f2- <<<"$code" | awk '{ print } /^j/ { exit }')
 echo "$entry"

@@ -20,7 +20,7 @@ command -v valgrind >/dev/null || {
     exit 1
 }
 
-binary=$(cargo build --release --quiet --package spans --message-format=json |
+binary=$(cargo build --release --quiet --package cpu --example spans --message-format=json |
     sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -1)
 
 # collected VARIANT SPANS FUNCTIONS: prints the instructions of these functions.

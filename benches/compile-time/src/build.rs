@@ -4,72 +4,46 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use serde::Serialize;
+use bench_harness::{Outcome, median};
 
 use crate::generate::Twin;
 
-/// A command of cargo.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Mode {
-    Check,
-    Debug,
-    Release,
-}
-
-impl Mode {
-    pub(crate) const ALL: [Self; 3] = [Self::Check, Self::Debug, Self::Release];
-
-    fn arguments(self) -> &'static [&'static str] {
-        match self {
-            Self::Check => &["check"],
-            Self::Debug => &["build"],
-            Self::Release => &["build", "--release"],
-        }
-    }
-
-    /// The option that selects the profile in commands that do not build.
-    fn profile(self) -> &'static [&'static str] {
-        match self {
-            Self::Check | Self::Debug => &[],
-            Self::Release => &["--release"],
-        }
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Check => "cargo check",
-            Self::Debug => "cargo build",
-            Self::Release => "cargo build --release",
-        }
-    }
-}
+/// Commands of cargo, and what they are called with.
+pub(crate) const MODES: [(&str, &[&str]); 3] = [
+    ("cargo check", &["check"]),
+    ("cargo build", &["build"]),
+    ("cargo build --release", &["build", "--release"]),
+];
 
 /// The seconds that a build took.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Took {
-    pub(crate) wall: f64,
+    wall: f64,
     /// The processor time of all its processes and threads, which other work on the machine affects
     /// least. `None` if `/proc` does not show it.
-    pub(crate) processor: Option<f64>,
+    processor: Option<f64>,
+}
+
+/// Returns the medians over some builds: elapsed time, and processor time.
+pub(crate) fn medians(builds: &[Took]) -> (f64, Option<f64>) {
+    let wall: Vec<f64> = builds.iter().map(|took| took.wall).collect();
+    let processor: Option<Vec<f64>> = builds.iter().map(|took| took.processor).collect();
+    (median(&wall), processor.map(|seconds| median(&seconds)))
 }
 
 /// Builds everything once, so that the dependencies are ready.
-pub(crate) fn dependencies(folder: &Path, mode: Mode) -> Result<(), BuildError> {
-    let mut command = cargo(folder);
-    run(command.args(mode.arguments()).arg("--workspace")).map(drop)
+pub(crate) fn dependencies(folder: &Path, arguments: &[&str]) -> Outcome<()> {
+    run(cargo(folder).args(arguments).arg("--workspace")).map(drop)
 }
 
 /// Rebuilds one twin without its dependencies.
-pub(crate) fn twin(folder: &Path, twin: Twin, mode: Mode) -> Result<Took, BuildError> {
+pub(crate) fn twin(folder: &Path, twin: Twin, arguments: &[&str]) -> Outcome<Took> {
     let mut clean = cargo(folder);
-    clean.args(["clean", "--package", twin.package()]);
-    run(clean.args(mode.profile()))?;
-    let mut command = cargo(folder);
-    command
-        .args(mode.arguments())
-        .args(["--package", twin.package()]);
-    run(&mut command)
+    clean.args(["clean", "--package", twin.package]);
+    // Selects the profile.
+    run(clean.args(&arguments[1..]))?;
+    let mut build = cargo(folder);
+    run(build.args(arguments).args(["--package", twin.package]))
 }
 
 /// Returns a cargo command that works in `folder`, whatever the environment says.
@@ -82,26 +56,17 @@ fn cargo(folder: &Path) -> Command {
     command
 }
 
-/// A failed build.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum BuildError {
-    #[error("cannot run cargo: {0}; install it, or add it to the path")]
-    NoCargo(#[from] std::io::Error),
-    #[error("`{command}` failed:\n{said}")]
-    Failed { command: String, said: String },
-}
-
-/// Runs a command until it ends.
-pub(crate) fn run(command: &mut Command) -> Result<Took, BuildError> {
+/// Runs a command of cargo until it ends.
+pub(crate) fn run(command: &mut Command) -> Outcome<Took> {
     let processor = processor_of_children();
     let start = Instant::now();
-    let output = command.output()?;
+    let output = command.output();
+    let output = output
+        .map_err(|error| format!("cannot run cargo: {error}; install it, or add it to the path"))?;
     let wall = start.elapsed().as_secs_f64();
     if !output.status.success() {
-        return Err(BuildError::Failed {
-            command: format!("{command:?}"),
-            said: String::from_utf8_lossy(&output.stderr).into_owned(),
-        });
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("`{command:?}` failed:\n{said}").into());
     }
     let processor = processor.and_then(|before| Some(processor_of_children()? - before));
     Ok(Took { wall, processor })

@@ -5,22 +5,25 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The crate without annotations, or its twin with one on each function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Twin {
-    Bare,
-    Annotated,
-}
+/// The crate without annotations, and its twin with one on each function.
+pub(crate) const TWINS: [Twin; 2] = [
+    Twin {
+        package: "twin-bare",
+        import: "",
+        annotation: "",
+    },
+    Twin {
+        package: "twin-annotated",
+        import: "use profiler_runtime::measure_execution_time;\n",
+        annotation: "#[measure_execution_time]",
+    },
+];
 
-impl Twin {
-    pub(crate) const ALL: [Self; 2] = [Self::Bare, Self::Annotated];
-
-    pub(crate) fn package(self) -> &'static str {
-        match self {
-            Self::Bare => "twin-bare",
-            Self::Annotated => "twin-annotated",
-        }
-    }
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Twin {
+    pub(crate) package: &'static str,
+    import: &'static str,
+    annotation: &'static str,
 }
 
 /// Each module contains each of these, in the proportions of typical programs: functions, methods,
@@ -54,13 +57,13 @@ pub(crate) const FUNCTIONS: usize = MODULES * REPEATS * FUNCTIONS_OF_ALL;
 pub(crate) fn workspace(folder: &Path) -> io::Result<()> {
     let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../profiler-runtime");
     let runtime = runtime.canonicalize()?;
-    let members = Twin::ALL.map(Twin::package);
+    let members = TWINS.map(|twin| twin.package);
     write(
         &folder.join("Cargo.toml"),
         &format!("[workspace]\nresolver = \"3\"\nmembers = {members:?}\n"),
     )?;
-    for twin in Twin::ALL {
-        let package = folder.join(twin.package());
+    for twin in TWINS {
+        let package = folder.join(twin.package);
         write(&package.join("Cargo.toml"), &manifest(twin, &runtime))?;
         for (file, text) in sources(twin) {
             write(&package.join("src").join(file), &text)?;
@@ -73,7 +76,7 @@ fn manifest(twin: Twin, runtime: &Path) -> String {
     format!(
         "[package]\nname = {:?}\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n\
          [dependencies]\nprofiler-runtime = {{ path = '{}' }}\n",
-        twin.package(),
+        twin.package,
         runtime.display()
     )
 }
@@ -91,19 +94,12 @@ fn sources(twin: Twin) -> Vec<(String, String)> {
 }
 
 fn module_text(twin: Twin, module: usize) -> String {
-    let mut text = String::from("use std::collections::BTreeMap;\n");
-    let annotation = match twin {
-        Twin::Bare => "",
-        Twin::Annotated => {
-            text.push_str("use profiler_runtime::measure_execution_time;\n");
-            "#[measure_execution_time]"
-        }
-    };
+    let mut text = format!("use std::collections::BTreeMap;\n{}", twin.import);
     for repeat in 0..REPEATS {
         let number = (module * REPEATS + repeat).to_string();
         for template in TEMPLATES {
             let filled = template
-                .replace(ANNOTATION, annotation)
+                .replace(ANNOTATION, twin.annotation)
                 .replace(NUMBER, &number);
             text.push('\n');
             text.push_str(&filled);
@@ -133,27 +129,18 @@ mod tests {
 
     #[test]
     fn there_are_as_many_annotated_functions_as_is_said() {
-        assert_eq!(
-            count(Twin::Annotated, "#[measure_execution_time]"),
-            FUNCTIONS
-        );
-        assert_eq!(count(Twin::Annotated, "fn "), FUNCTIONS);
+        let [_, annotated] = TWINS;
+        assert_eq!(count(annotated, annotated.annotation), FUNCTIONS);
+        assert_eq!(count(annotated, "fn "), FUNCTIONS);
     }
 
     #[test]
-    fn the_twins_differ_in_the_attribute_alone() {
-        let bare = sources(Twin::Bare);
-        let annotated = sources(Twin::Annotated);
-        for ((_, bare), (_, annotated)) in bare.iter().zip(&annotated) {
-            let without = annotated
-                .replace("#[measure_execution_time]", "")
-                .replace("use profiler_runtime::measure_execution_time;\n", "");
-            assert_eq!(&without, bare);
+    fn the_twins_differ_in_the_attribute_alone_and_no_template_is_left_unfilled() {
+        let [bare, annotated] = TWINS;
+        for ((_, bare), (_, text)) in sources(bare).iter().zip(sources(annotated)) {
+            let without = text.replace(annotated.annotation, "");
+            assert_eq!(&without.replace(annotated.import, ""), bare);
         }
-    }
-
-    #[test]
-    fn nothing_of_a_template_is_left_unfilled() {
-        assert_eq!(count(Twin::Bare, "@"), 0);
+        assert_eq!(count(bare, "@"), 0);
     }
 }

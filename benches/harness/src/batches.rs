@@ -3,17 +3,21 @@
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::Samples;
 
-/// A kind of call to time.
+/// A kind of call to time, or to count the instructions of.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
-    /// The name in the table.
+    /// The name in tables and scripts.
     pub name: &'static str,
     /// Makes this many calls.
     pub run: fn(u64),
+    /// The variant whose calls are subtracted.
+    pub base: &'static str,
+    /// The calls that the profiler measures in one call: none in those of a base.
+    pub measured: u32,
     /// The calls per batch, if not the number in the options.
     pub batch: Option<u64>,
     /// Runs before each batch, on one thread, outside of the timed part.
@@ -23,14 +27,25 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// Creates a variant with nothing around its batches.
-    pub const fn new(name: &'static str, run: fn(u64)) -> Self {
+    /// Creates a base: a variant without the profiler.
+    pub const fn base(name: &'static str, run: fn(u64)) -> Self {
         Self {
             name,
             run,
+            base: name,
+            measured: 0,
             batch: None,
             before: nothing,
             after: nothing,
+        }
+    }
+
+    /// Creates a variant of calls that are measured once each, beyond the variant `base`.
+    pub const fn beyond(base: &'static str, name: &'static str, run: fn(u64)) -> Self {
+        Self {
+            base,
+            measured: 1,
+            ..Self::base(name, run)
         }
     }
 
@@ -42,13 +57,20 @@ impl Variant {
         self
     }
 
-    /// Uses batches of `calls` calls, and runs `after` behind each.
+    /// Uses batches of `calls` calls.
     #[must_use]
-    pub const fn paced(mut self, calls: u64, after: fn()) -> Self {
+    pub const fn in_batches_of(mut self, calls: u64) -> Self {
         self.batch = Some(calls);
-        self.after = after;
         self
     }
+}
+
+/// Returns a function that makes this many calls of another one: `calls!(subjects::measured)`.
+#[macro_export]
+macro_rules! calls {
+    ($call:expr) => {
+        |calls| $crate::batch(calls, $call)
+    };
 }
 
 const fn nothing() {}
@@ -60,6 +82,24 @@ const fn nothing() {}
 pub fn batch(calls: u64, call: impl Fn(u64) -> u64) {
     for argument in 0..calls {
         black_box(call(black_box(argument)));
+    }
+}
+
+/// Makes calls whose instructions callgrind counts: the scripts make it count inside this function only, and so only on this
+/// thread.
+#[inline(never)]
+pub fn counted_calls(run: fn(u64), calls: u64) {
+    run(black_box(calls));
+}
+
+/// Makes calls for a few seconds. In a process without CUDA, the profiler looks for a driver in the first one or two, and
+/// calls take a slower path; pools and buffers reach their sizes too.
+pub fn settle(calls: impl Fn()) {
+    const LONG_ENOUGH: Duration = Duration::from_secs(3);
+    let began = Instant::now();
+    while began.elapsed() < LONG_ENOUGH {
+        calls();
+        thread::sleep(Duration::from_millis(2));
     }
 }
 

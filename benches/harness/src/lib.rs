@@ -1,17 +1,17 @@
-//! The measuring code of the benches: many short, interleaved batches of all variants, so that
-//! noise affects all equally; heap and resident memory; tables, and JSON to compare runs.
+//! What the benches share: the measured functions; many short, interleaved batches of all variants, so that noise affects
+//! all equally; heap and resident memory; processes; tables, and JSON to compare runs.
 
 mod batches;
-mod machine;
 pub mod memory;
 mod options;
 mod paced;
+pub mod process;
+mod report;
 mod samples;
-mod table;
+pub mod subjects;
 
-pub use batches::{Variant, batch, measure};
-pub use machine::Machine;
-pub use options::{Options, OptionsError};
-pub use paced::{PacedVariant, measure_paced, paced_batch};
-pub use samples::{Samples, Spread, median};
-pub use table::Table;
+pub use batches::{Variant, batch, counted_calls, measure, settle};
+pub use options::{Options, Outcome};
+pub use paced::{measure_paced, paced_batch};
+pub use report::{Cell, Report, Table};
+pub use samples::{Samples, Spread, added, median};

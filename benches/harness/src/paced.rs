@@ -10,13 +10,6 @@ use std::time::Instant;
 use crate::Samples;
 use crate::batches::{hash_of, order};
 
-/// A kind of call to time.
-#[derive(Clone, Copy, Debug)]
-pub struct PacedVariant {
-    /// Makes this many calls by [`paced_batch`], and returns its result.
-    pub run: fn(u64) -> u64,
-}
-
 /// Makes `calls` calls with other work before each, and returns the sum of the ticks that the calls took.
 ///
 /// A call is timed by itself: from the moment when all instructions before it have ended to the moment when all of its own
@@ -34,13 +27,14 @@ pub fn paced_batch(calls: u64, call: impl Fn(u64) -> u64) -> u64 {
     ticks
 }
 
-/// Runs `rounds` rounds of one batch of `calls` calls per variant. Returns each variant's nanoseconds per call.
-pub fn measure_paced(variants: &[PacedVariant], rounds: usize, calls: u64) -> Vec<Samples> {
+/// Runs `rounds` rounds of one batch of `calls` calls per variant, each by a function that makes them with [`paced_batch`] and
+/// returns its result. Returns each variant's nanoseconds per call.
+pub fn measure_paced(variants: &[fn(u64) -> u64], rounds: usize, calls: u64) -> Vec<Samples> {
     let (first, began) = (now(), Instant::now());
     let mut ticks = vec![Vec::with_capacity(rounds); variants.len()];
     for round in 0..=rounds {
         for at in order(variants.len(), round) {
-            let sum = (variants[at].run)(calls);
+            let sum = variants[at](calls);
             // The first round creates everything that is created on first use.
             if round > 0 {
                 ticks[at].push(sum as f64 / calls as f64);
@@ -121,7 +115,7 @@ mod tests {
         use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
         static CALLS: AtomicU64 = AtomicU64::new(0);
         let run = |calls| paced_batch(calls, |argument| CALLS.fetch_add(1, Relaxed) + argument);
-        let samples = measure_paced(&[PacedVariant { run }], 3, 5);
+        let samples = measure_paced(&[run], 3, 5);
         assert_eq!(samples[0].0.len(), 3);
         assert_eq!(CALLS.load(Relaxed), 4 * 5, "the first round warms up");
     }

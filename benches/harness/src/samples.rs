@@ -1,13 +1,13 @@
 //! Samples: one per round, so that those of two variants can be paired.
 
-use serde::{Deserialize, Serialize};
+use crate::Variant;
 
 /// Nanoseconds per call, one value per round.
 #[derive(Clone, Debug)]
 pub struct Samples(pub Vec<f64>);
 
 /// Statistics of samples: the median, the quartiles, the 2nd percentile and the minimum.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug)]
 pub struct Spread {
     /// The median.
     pub median: f64,
@@ -39,20 +39,45 @@ impl Samples {
     /// which noise that lasts longer than a round does not affect, and the differences of the
     /// 2nd percentiles and of the minima.
     pub fn added_to(&self, base: &Self, calls: u32) -> Spread {
-        let calls = f64::from(calls);
+        let added = |with: f64, without: f64| (with - without) / f64::from(calls);
         let pairs = self.0.iter().zip(&base.0);
         let differences = Self(
             pairs
-                .map(|(with, without)| (with - without) / calls)
+                .map(|(&with, &without)| added(with, without))
                 .collect(),
         );
         let (with, without) = (self.spread(), base.spread());
         Spread {
-            low: (with.low - without.low) / calls,
-            min: (with.min - without.min) / calls,
+            low: added(with.low, without.low),
+            min: added(with.min, without.min),
             ..differences.spread()
         }
     }
+}
+
+impl Spread {
+    /// Returns the 2nd percentile, the median and the minimum as multiples of another's.
+    pub fn over(&self, unit: &Self) -> [f64; 3] {
+        let parts = [
+            |one: &Self| one.low,
+            |one: &Self| one.median,
+            |one: &Self| one.min,
+        ];
+        parts.map(|part| part(self) / part(unit))
+    }
+}
+
+/// Returns the nanoseconds that each measured call of the variant `name` adds to the calls of `base`, of the samples of all
+/// variants.
+///
+/// # Panics
+///
+/// Panics if there is no such variant.
+pub fn added(variants: &[Variant], samples: &[Samples], name: &str, base: &str) -> Spread {
+    let named = |name| variants.iter().position(|variant| variant.name == name);
+    let [with, without] = [name, base].map(|name| named(name).expect("it is a variant"));
+    let calls = variants[with].measured.max(1);
+    samples[with].added_to(&samples[without], calls)
 }
 
 /// Returns the median of some numbers, or NaN if there are none.

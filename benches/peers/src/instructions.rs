@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use bench_harness::{Outcome, counted_calls};
+
 use crate::child;
 use crate::subjects::BARE;
 
@@ -15,7 +17,7 @@ const CALLS: u64 = 20_000;
 const WARMING: u64 = 2_000;
 
 /// Makes the calls under callgrind.
-pub(crate) fn run(name: &str, calls: &str) -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn run(name: &str, calls: &str) -> Outcome<()> {
     let calls = calls.parse()?;
     if name == NONE {
         counted_calls(BARE.hot.run, calls);
@@ -29,18 +31,9 @@ pub(crate) fn run(name: &str, calls: &str) -> Result<(), Box<dyn std::error::Err
     Ok(())
 }
 
-/// Callgrind counts inside this function, and so on this thread alone.
-#[inline(never)]
-fn counted_calls(run: fn(u64), calls: u64) {
-    run(std::hint::black_box(calls));
-}
-
 /// Returns how many instructions a call takes, or `None` without valgrind: the difference between N and 2N calls, so that
 /// one-time work cancels out.
-pub(crate) fn per_call(
-    name: &str,
-    environment: &str,
-) -> Result<Option<f64>, Box<dyn std::error::Error>> {
+pub(crate) fn per_call(name: &str, environment: &str) -> Outcome<Option<f64>> {
     let mut counts = [0; 2];
     for (count, calls) in counts.iter_mut().zip([CALLS, 2 * CALLS]) {
         let output = Command::new("valgrind")

@@ -3,16 +3,15 @@
 
 mod child;
 mod instructions;
-mod report;
+#[path = "../../harness/measured.rs"]
+#[allow(dead_code, reason = "the file is included whole")]
+mod measured;
 mod subjects;
 
-use std::process::{Command, Stdio};
+use bench_harness::process::{self, again};
+use bench_harness::{Cell, Options, Outcome, Report, Table, median};
 
-use bench_harness::{Machine, Options};
-use serde::Serialize;
-
-use child::Measured;
-use report::Row;
+use child::FIGURES;
 use subjects::PEERS;
 
 /// The processes per peer. Their median excludes outliers.
@@ -21,14 +20,7 @@ const PROCESSES: usize = 3;
 /// The environment variable that tells a process which peer to measure.
 const CHILD: &str = "PEERS_MEASURE";
 
-#[derive(Serialize)]
-struct Report {
-    machine: Machine,
-    threads: usize,
-    rows: Vec<Row>,
-}
-
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Outcome<()> {
     let options = Options::from_command_line()?;
     if let Ok(name) = std::env::var(CHILD) {
         return match std::env::var(instructions::COUNT) {
@@ -36,45 +28,34 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Err(_) => child::run(&name, &options),
         };
     }
-    let machine = Machine::this();
-    println!("{machine}\n");
-    let mut results: Vec<Vec<Measured>> = PEERS.iter().map(|_| Vec::new()).collect();
+    let mut report = Report::begin();
+    // Of each peer, the figures of its processes.
+    let mut results = PEERS.each_ref().map(|_| Vec::new());
     for _ in 0..PROCESSES {
         for (peer, results) in PEERS.iter().zip(&mut results) {
-            results.push(in_process(peer.name)?);
+            // Else calls take a slower path for a second or two, while the profiler looks for a driver.
+            let mut command = again()?;
+            command.env(CHILD, peer.name).env("PROFILER_BACKEND", "cpu");
+            results.push(process::measured::<Vec<Option<f64>>>(&mut command)?);
         }
     }
+    let title = format!(
+        "added to one call; x: the ratio to two rdtsc, of the same process; all: {} threads at once",
+        options.threads
+    );
+    let mut table = Table::new(title, &format!("peer | {FIGURES} | instructions"));
     let bare = instructions::per_call(instructions::NONE, CHILD)?;
-    let mut rows = Vec::new();
-    for (peer, all) in PEERS.iter().zip(&results) {
+    for (peer, processes) in PEERS.iter().zip(&results) {
+        let figure = |at: usize| {
+            let figures: Option<Vec<f64>> = processes.iter().map(|one| one[at]).collect();
+            figures.map(|figures| median(&figures))
+        };
         let with = instructions::per_call(peer.name, CHILD)?;
         let beyond = with.zip(bare).map(|(with, bare)| with - bare);
-        rows.push(Row::new(peer.name, all, beyond));
+        let figures = (0..processes[0].len()).map(figure).chain([beyond]);
+        let name = Cell::from(peer.name);
+        table.push([name].into_iter().chain(figures.map(Cell::from)).collect());
     }
-    println!("{}", report::table(options.threads, &rows));
-    let (hot, paced) = report::floor(&rows);
-    println!("two rdtsc add {hot:.1} ns in the hot loop and {paced:.1} ns paced (2nd percentiles)");
-    options.write_json(&Report {
-        machine,
-        threads: options.threads,
-        rows,
-    })?;
-    Ok(())
-}
-
-/// Measures one peer in a process, with the options of this one.
-fn in_process(name: &str) -> Result<Measured, Box<dyn std::error::Error>> {
-    let output = Command::new(std::env::current_exe()?)
-        .args(std::env::args().skip(1))
-        .env(CHILD, name)
-        // Else calls take a slower path for a second or two, while the profiler looks for a driver.
-        .env("PROFILER_BACKEND", "cpu")
-        .stderr(Stdio::inherit())
-        .output()?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let line = text.lines().find_map(|line| line.strip_prefix(child::MARK));
-    let Some(line) = line.filter(|_| output.status.success()) else {
-        return Err(format!("{name}: its process ended with {}: {text}", output.status).into());
-    };
-    Ok(serde_json::from_str(line)?)
+    report.show(table);
+    report.end(&options)
 }

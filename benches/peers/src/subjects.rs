@@ -1,12 +1,12 @@
 //! One function, measured by each peer.
 
 use std::any::Any;
-use std::hint::black_box;
 use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use bench_harness::{PacedVariant, Variant, batch, paced_batch};
+use bench_harness::subjects::{bare, body, two_rdtsc};
+use bench_harness::{Variant, batch, calls, paced_batch};
 use fastrace::collector::{Config, Reporter, SpanRecord};
 use fastrace::prelude::{Span, SpanContext};
 use tracing::Subscriber;
@@ -14,11 +14,13 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::Registry;
 
+use crate::measured::measured;
+
 /// A way to measure a function, in a hot loop and paced.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject {
     pub(crate) hot: Variant,
-    pub(crate) paced: PacedVariant,
+    pub(crate) paced: fn(u64) -> u64,
 }
 
 /// A peer.
@@ -59,18 +61,14 @@ fn paced_in_frame(
 macro_rules! subject {
     ($name:expr, $call:expr) => {
         Subject {
-            hot: Variant::new($name, |n| batch(n, $call)),
-            paced: PacedVariant {
-                run: |n| paced_batch(n, $call),
-            },
+            hot: Variant::base($name, calls!($call)),
+            paced: |n| paced_batch(n, $call),
         }
     };
     ($name:expr, $call:expr, in $frame:expr) => {
         Subject {
-            hot: Variant::new($name, |n| in_frames(n, $frame, $call)),
-            paced: PacedVariant {
-                run: |n| paced_in_frame(n, $frame, $call),
-            },
+            hot: Variant::base($name, |n| in_frames(n, $frame, $call)),
+            paced: |n| paced_in_frame(n, $frame, $call),
         }
     };
 }
@@ -91,8 +89,8 @@ macro_rules! peer {
 }
 
 pub(crate) const PEERS: [Peer; 12] = [
-    peer!("profiler-runtime", profiled; nothing, || profiled_calls() > 0),
-    peer!("profiler-runtime, off", profiled; || {
+    peer!("profiler-runtime", measured; nothing, || profiled_calls() > 0),
+    peer!("profiler-runtime, off", measured; || {
         profiler_runtime::set_enabled(false);
         Box::new(())
     }, || profiled_calls() == 0),
@@ -222,46 +220,6 @@ impl io::Write for CountingSink {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "it is the body of each subject")]
-fn body(x: u64) -> u64 {
-    black_box(x) + 1
-}
-
-#[inline(never)]
-fn bare(x: u64) -> u64 {
-    body(x)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline(never)]
-fn two_rdtsc(x: u64) -> u64 {
-    // SAFETY: every x86-64 processor has the instruction, which touches no memory.
-    let start = unsafe { std::arch::x86_64::_rdtsc() };
-    let result = body(x);
-    // SAFETY: as above.
-    let end = unsafe { std::arch::x86_64::_rdtsc() };
-    black_box(end.wrapping_sub(start));
-    result
-}
-
-/// The nearest thing on other processors.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(never)]
-fn two_rdtsc(x: u64) -> u64 {
-    static CLOCK: std::sync::LazyLock<quanta::Clock> = std::sync::LazyLock::new(quanta::Clock::new);
-    let start = CLOCK.raw();
-    let result = body(x);
-    black_box(CLOCK.raw().wrapping_sub(start));
-    result
-}
-
-#[inline(never)]
-#[profiler_runtime::measure_execution_time]
-fn profiled(x: u64) -> u64 {
-    body(x)
 }
 
 #[inline(never)]

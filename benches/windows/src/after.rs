@@ -1,50 +1,43 @@
 //! The time of a call before the first session, during a session, and after the last has stopped.
 
-use std::fmt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use bench_harness::median;
+use bench_harness::process::{hand_over, measured};
+use bench_harness::{Outcome, Table, median, row};
 use profiler_runtime::Profile;
-use serde::Serialize;
 
 use crate::work;
 
 /// The batches in each process.
 const BATCHES: usize = 3000;
 const BATCH: u64 = 5000;
+/// The window of the session is full.
 const PHASES: [&str; 3] = ["before", "recording", "after"];
 
-/// The nanoseconds of one call: the minimum of each process, and the median of these.
-#[derive(Serialize)]
-pub(crate) struct Report {
-    before: Vec<f64>,
-    recording: Vec<f64>,
-    after: Vec<f64>,
-}
-
-impl Report {
-    /// Runs each phase in separate processes, which alternate.
-    pub(crate) fn measure(rounds: usize) -> Result<Self, Box<dyn std::error::Error>> {
-        let mut phases = [(); 3].map(|()| Vec::new());
-        for _ in 0..rounds {
-            for (phase, least) in PHASES.iter().zip(&mut phases) {
-                let child = Command::new(std::env::current_exe()?).arg(phase).output()?;
-                least.push(String::from_utf8(child.stdout)?.trim().parse()?);
-            }
+/// Runs each phase in separate processes, which alternate: the minimum of each process, and the median of these.
+pub(crate) fn measure(rounds: usize) -> Outcome<Table> {
+    let mut phases = [(); 3].map(|()| Vec::new());
+    for _ in 0..rounds {
+        for (phase, least) in PHASES.iter().zip(&mut phases) {
+            let mut child = Command::new(std::env::current_exe()?);
+            least.push(measured::<f64>(child.arg(phase))?);
         }
-        let [before, recording, after] = phases;
-        Ok(Self {
-            before,
-            recording,
-            after,
-        })
     }
+    let mut table = Table::new(
+        format!("a call, minimum of {BATCHES} batches, median of {rounds} processes"),
+        "session | ns .2 | x before .3",
+    );
+    let before = median(&phases[0]);
+    for (phase, least) in PHASES.iter().zip(&phases) {
+        row!(table, *phase, median(least), median(least) / before);
+    }
+    Ok(table)
 }
 
-/// Prints the minimum time of a call in a phase.
-pub(crate) fn child(phase: &str, _calls: u64) -> Result<(), Box<dyn std::error::Error>> {
-    work::settle();
+/// Measures the minimum time of a call in a phase.
+pub(crate) fn child(phase: &str) -> Outcome<()> {
+    bench_harness::settle(|| work::scopes(2));
     let session = (phase != "before").then(|| Profile::builder().capacity(1).start());
     let session = session.transpose()?;
     work::scopes(100_000);
@@ -54,34 +47,10 @@ pub(crate) fn child(phase: &str, _calls: u64) -> Result<(), Box<dyn std::error::
         session.stop();
         let _ = session.wait(Duration::from_secs(10));
     }
-    let mut least = f64::INFINITY;
-    for _ in 0..BATCHES {
+    let batches = (0..BATCHES).map(|_| {
         let began = Instant::now();
         work::scopes(BATCH);
-        least = least.min(began.elapsed().as_nanos() as f64 / BATCH as f64);
-    }
-    println!("{least}");
-    Ok(())
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [before, recording, after] =
-            [&self.before, &self.recording, &self.after].map(|phase| median(phase));
-        writeln!(
-            f,
-            "a call, minimum of {BATCHES} batches, median of {} processes",
-            self.before.len()
-        )?;
-        writeln!(f, "  before any session  {before:8.2} ns")?;
-        writeln!(
-            f,
-            "  during a session    {recording:8.2} ns   (its window is full)"
-        )?;
-        writeln!(
-            f,
-            "  after the session   {after:8.2} ns   x {:.3} of before",
-            after / before
-        )
-    }
+        began.elapsed().as_nanos() as f64 / BATCH as f64
+    });
+    hand_over(&batches.fold(f64::INFINITY, f64::min))
 }

@@ -8,41 +8,22 @@ mod soak;
 mod steps;
 mod work;
 
-use bench_harness::{Machine, Options};
-use serde::Serialize;
+use bench_harness::{Options, Outcome, Report};
 
-#[derive(Serialize)]
-struct Report {
-    machine: Machine,
-    calls: after::Report,
-    large: large::Report,
-    steps: steps::Report,
-    soak: soak::Report,
-}
-
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Outcome<()> {
     let options = Options::from_command_line()?;
     // The first argument of a child process is the phase that it measures.
-    if let [phase, ..] = options.rest.as_slice() {
-        return after::child(phase, options.calls);
+    if let [phase] = options.words()[..] {
+        return after::child(phase);
     }
-    let machine = Machine::this();
-    println!("{machine}\n");
-    let rounds = options.rounds.unwrap_or(10);
-    let calls = after::Report::measure(rounds)?;
-    println!("{calls}");
-    let large = large::Report::measure()?;
-    println!("{large}");
-    let steps = steps::Report::measure()?;
-    println!("{steps}");
-    let soak = soak::Report::measure()?;
-    println!("{soak}");
-    options.write_json(&Report {
-        machine,
-        calls,
-        large,
-        steps,
-        soak,
-    })?;
-    Ok(())
+    let mut report = Report::begin();
+    report.show(after::measure(options.rounds.unwrap_or(10))?);
+    for table in large::measure()? {
+        report.show(table);
+    }
+    report.show(steps::measure()?);
+    for table in soak::measure()? {
+        report.show(table);
+    }
+    report.end(&options)
 }

@@ -32,12 +32,3 @@ pub(crate) fn scopes_apart(count: u64, turns: u64) {
         }
     }
 }
-
-/// Makes calls until the profiler has stopped searching for CUDA, which takes a second or two.
-pub(crate) fn settle() {
-    let began = std::time::Instant::now();
-    while began.elapsed() < std::time::Duration::from_secs(3) {
-        scopes(2);
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-}

@@ -2,7 +2,7 @@
 //! them, and `benches/*/expected.txt` the counts of instructions.
 //!
 //! `<!--=NAME-->19.3<!--=-->` in a document is the figure of that name, or a table, which stands on lines of its own; `runs`
-//! is the table of the runs. `<!--=instructions:on-->` is a count.
+//! is the table of the runs. `<!--=cpu:on-->` is a count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -62,7 +62,7 @@ fn kept(runs: &Value) -> (BTreeMap<String, String>, BTreeSet<String>) {
         }
     }
     add("runs", table);
-    for bench in ["instructions", "gpu-cost"] {
+    for bench in ["cpu", "gpu"] {
         let counts = fs::read_to_string(root().join(format!("benches/{bench}/expected.txt")));
         for line in counts
             .unwrap()

@@ -1,0 +1,60 @@
+//! Measures what one measured call costs: in nanoseconds, as a multiple of two raw timestamps of the same run, in memory,
+//! in stack and in instructions.
+
+mod count;
+mod late;
+#[path = "../../harness/measured.rs"]
+mod measured;
+mod memory;
+mod sites;
+mod subjects;
+mod time;
+mod variants;
+
+use bench_harness::memory::CountingAllocator;
+use bench_harness::{Options, Outcome, Report, Table};
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+const USAGE: &str =
+    "usage: cpu [async-stack | service | switch SITES TURNS | list | count VARIANT BATCHES]";
+
+fn main() -> Outcome<()> {
+    let options = Options::from_command_line()?;
+    match options.words()[..] {
+        [] => calls(&options),
+        ["async-stack"] => {
+            let mut report = Report::begin();
+            let levels = async_stack::levels();
+            report.show(Table::of_values("bytes of stack per level", levels));
+            report.end(&options)
+        }
+        ["service"] => sites::service(&options),
+        ["switch", sites, turns] => sites::switch(&options, sites.parse()?, turns.parse()?),
+        ["list"] => {
+            count::list();
+            Ok(())
+        }
+        ["count", variant, batches] => count::count(variant, batches.parse()?),
+        _ => Err(USAGE.into()),
+    }
+}
+
+/// Measures the time and the memory of calls: on one thread, and on all cores at once.
+fn calls(options: &Options) -> Outcome<()> {
+    let _profiler = profiler_runtime::builder().filter("-filtered out").init()?;
+    let mut report = Report::begin();
+    bench_harness::settle(|| {
+        measured::measured(0);
+    });
+    let variants = variants::timed();
+    let mut counts = vec![1, options.threads];
+    counts.dedup();
+    for threads in counts {
+        report.show(time::measure(&variants, threads, options));
+    }
+    report.show(memory::of_a_million(&variants));
+    report.show(memory::of_a_long_run(&variants));
+    report.end(options)
+}
