@@ -1,12 +1,4 @@
 //! Each argument keeps its promise, as seen by a logger: on, off, stripped.
-#![cfg_attr(
-    feature = "strip",
-    allow(
-        unused_variables,
-        dead_code,
-        reason = "only arguments use them, and those are gone"
-    )
-)]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
