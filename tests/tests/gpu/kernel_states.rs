@@ -6,8 +6,8 @@ use std::time::Duration;
 use profiler_runtime::cuda::{KernelStatus, kernel_status};
 use profiler_runtime::report::{KernelGap, SliceKind};
 use profiler_runtime::session::{Event, LostWork};
-use profiler_runtime::{Profile, Trace, init, scope};
-use profiler_tests::gpu::{self, Gpu, OnDriver, cupti_of_driver, driver, simulator};
+use profiler_runtime::{Activity, Profile, Trace, init, scope};
+use profiler_tests::gpu::{self, Gpu, OnDriver, cupti_of_driver, driver, simulator, started};
 use profiler_tests::stop;
 const KERNELS: u64 = 20;
 
@@ -165,6 +165,21 @@ fn what_ran_while_cupti_was_starting_is_a_gap_and_no_idle_time() {
         kernels.to_json()
     );
     assert!(kernels.to_string().contains(&reason), "{kernels}");
+}
+
+#[test(on = driver().kernels())]
+fn a_session_without_gpu_times_or_kernels_does_not_use_cupti() {
+    let (_profiler, gpu, stream) = started();
+    let cpu_alone = Profile::builder().activities([Activity::Cpu]);
+    let ((), trace) = cpu_alone.run(|_| {
+        gpu.spin(&stream, 1_000);
+        gpu.context.synchronize().expect("nothing failed");
+    });
+    let trace = trace.expect("a trace");
+    assert!(!trace.has_kernels() && trace.no_kernels_reason().is_none());
+    assert_eq!(trace.gpu_work().count(), 0);
+    let report = simulator().report().expect("a report");
+    assert_eq!(report.calls_of("cuptiSubscribe"), 0);
 }
 
 fn each_release() -> OnDriver {
