@@ -423,7 +423,9 @@ fn raw_identifiers() {
         ["struct::fn", "r#struct::r#fn"],
         ["mod::const", "r#mod::r#const"],
     ] {
-        let rows = spellings.into_iter().flat_map(profiler_tests::rows_ending_in);
+        let rows = spellings
+            .into_iter()
+            .flat_map(profiler_tests::rows_ending_in);
         let calls: u64 = rows.map(|row| row.calls).sum();
         assert_eq!(calls, expected(1), "{spellings:?}");
     }

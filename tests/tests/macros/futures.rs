@@ -265,7 +265,10 @@ fn functions_that_return_a_future() {
 
     assert_eq!(run(in_place(&[1, 2])), 3);
     assert_eq!(run(early(0)) + run(early(1)), 101);
-    assert_eq!([0, 1, 7, 9].map(|value| run(branches(value))), [100, 1, 0, 9].map(Ok));
+    assert_eq!(
+        [0, 1, 7, 9].map(|value| run(branches(value))),
+        [100, 1, 0, 9].map(Ok)
+    );
     assert_eq!(*no_future(), 1);
     assert_calls(HERE, &[("functions_that_return_a_future::no_future", 1)]);
     assert_eq!(run(opaque(&1)), 1);

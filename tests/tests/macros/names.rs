@@ -362,15 +362,12 @@ fn sections_have_the_names_they_are_given() {
     'outer: for step in 0..10_u32 {
         let name = format!("section {}", step % 3);
         let _built = scope!(&name, global_step = step, bypass = step == 3,);
-        sum += measure_execution_time_context!(
-            format!("{name}, again"),
-            {
-                if step == 6 {
-                    break 'outer;
-                }
-                step
-            },
-        );
+        sum += measure_execution_time_context!(format!("{name}, again"), {
+            if step == 6 {
+                break 'outer;
+            }
+            step
+        },);
     }
     assert_eq!(sum, 15);
     let future = measure_execution_time_context!("section of a future", {

@@ -243,7 +243,14 @@ fn sections(board: Arc<Board>) -> Arc<Board> {
         measure!("variable", log = board, {});
         measure!("closure in a variable", log = sink, {});
         measure!("clone", log = board.clone(), {});
-        measure!("block", log = { let board = &board; Arc::clone(board) }, {});
+        measure!(
+            "block",
+            log = {
+                let board = &board;
+                Arc::clone(board)
+            },
+            {}
+        );
         let _guard = measure!(format!("at run {}", "time"), log = board);
     }
     measure!("moved at last", log = Arc::new(sink), {});
