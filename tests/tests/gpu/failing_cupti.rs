@@ -149,7 +149,8 @@ fn records_without_times_are_counted_and_drawn_nowhere() {
     let lost = trace.lost_work();
     assert_eq!(lost.without_time, cupti.records_untimed);
     assert!(lost.without_time > 0 && found.len() < KERNELS);
-    assert_eq!(trace.gpu_work().count(), KERNELS, "they are known");
+    let known = trace.gpu_work().filter(|work| work.scope().is_some());
+    assert_eq!(known.count(), KERNELS, "their scopes are known");
 }
 
 #[test(on = with_cupti()
