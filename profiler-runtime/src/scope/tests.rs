@@ -118,18 +118,6 @@ fn a_flag_takes_a_call_off_the_fast_path() {
     }
 }
 
-#[test]
-fn recursive_calls_count_once_in_the_total() {
-    let [name] = timed(["scope: recursive"], |[name], clock| {
-        let _outer = open(name);
-        clock.advance(3);
-        let _inner = open(name);
-        clock.advance(7);
-    });
-    assert_eq!((name.calls(), name.recursive_calls), (2, 1));
-    assert_eq!((name.total, name.own, name.recursive_total), (10, 10, 7));
-}
-
 /// Takes a guard to another thread, as a coroutine does that is resumed there.
 struct Moved(Scope);
 
@@ -246,32 +234,6 @@ fn a_scope_whose_thread_has_ended_closes_on_another_one() {
     assert_eq!(totals.recursive_calls, 0);
 }
 
-#[test]
-fn both_scopes_count_if_the_outer_guard_is_dropped_first() {
-    let [outer, inner, next] = timed(
-        ["scope: first", "scope: second", "scope: third"],
-        |[outer, inner, next], clock| {
-            let first = open(outer);
-            clock.advance(10);
-            let second = open(inner);
-            clock.advance(20);
-            drop(first);
-            assert_eq!(local::innermost(), Innermost::NONE);
-            drop(open(next));
-            clock.advance(40);
-            drop(second);
-            assert_eq!(local::innermost(), Innermost::NONE);
-        },
-    );
-    // Out of order, all of the elapsed time counts as the scope's own.
-    assert_eq!((outer.total, outer.own), (30, 30));
-    assert_eq!((inner.total, inner.own), (60, 60));
-    assert_eq!([outer.calls(), inner.calls(), next.calls()], [1, 1, 1]);
-    // The second guard outlived its outer scope.
-    assert_eq!((outer.out_of_order, inner.out_of_order), (1, 1));
-    assert_eq!((outer.open, inner.open), (0, 0));
-}
-
 /// Closes `around` before the scopes inside it, then the inner one of these before a younger one: so `resumed`, which had
 /// been presumed leaked, is the innermost scope again when it closes.
 fn close_out_of_order(names: [&Name; 4], open: impl Fn(&Name) -> Scope) {
@@ -297,74 +259,6 @@ fn a_scope_presumed_leaked_is_closed_if_its_guard_is_dropped_after_all() {
     for name in counted(texts, |names| close_out_of_order(names, open)) {
         assert_eq!((name.calls(), name.recursive_calls, name.open), (1, 0, 0));
     }
-}
-
-#[test]
-fn a_leaked_guard_is_shown_as_open() {
-    let [outer, leaked] = counted(["scope: around", "scope: leaked"], |[outer, leaked]| {
-        let _outer = open(outer);
-        std::mem::forget(open(leaked));
-    });
-    assert_eq!((outer.calls(), outer.out_of_order), (1, 1));
-    assert_eq!((leaked.calls(), leaked.open), (0, 1));
-}
-
-#[test]
-fn a_panic_is_counted_once_for_each_scope_that_it_leaves() {
-    let [outer, inner, caught] = counted(
-        ["scope: unwound", "scope: unwound inside", "scope: caught"],
-        |[outer, inner, caught]| {
-            let _caught = open(caught);
-            let result = std::panic::catch_unwind(|| {
-                let _outer = open(outer);
-                let _inner = open(inner);
-                std::panic::resume_unwind(Box::new("ends here"));
-            });
-            assert!(result.is_err());
-        },
-    );
-    assert_eq!([outer.panicked, inner.panicked, caught.panicked], [1, 1, 0]);
-}
-
-#[test]
-fn a_scope_in_a_destructor_during_a_panic_has_not_panicked() {
-    struct Measures(&'static Name);
-    impl Drop for Measures {
-        fn drop(&mut self) {
-            drop(open_while_panicking(self.0));
-        }
-    }
-    fn open_while_panicking(name: &Name) -> Scope {
-        let decision = SiteDecision::new(name.id);
-        Scope::from(OpenScope::slow(decision, None, &mut ScopeArgs::default()))
-    }
-    let [name] = counted(["scope: in a destructor"], |[name]| {
-        let result = std::panic::catch_unwind(|| {
-            let _measures = Measures(name);
-            std::panic::resume_unwind(Box::new("ends here"));
-        });
-        assert!(result.is_err());
-    });
-    assert_eq!((name.calls(), name.panicked), (1, 0));
-}
-
-#[test]
-fn one_call_in_every_is_logged_across_threads() {
-    use builder::should_log;
-
-    let name = name("scope: sampled");
-    let decision = SiteDecision::new(name.id);
-    let mut logged = Vec::new();
-    for _ in 0..4 {
-        let thread = thread::spawn(move || [(); 5].map(|()| should_log(decision, 10)));
-        logged.extend(thread.join().expect("does not panic"));
-    }
-    let at: Vec<_> = (0..)
-        .zip(logged)
-        .filter(|(_, is)| *is)
-        .map(|(at, _)| at)
-        .collect();
-    assert_eq!(at, [0, 10]);
 }
 
 #[test]

@@ -3,11 +3,8 @@
 
 use std::sync::Arc;
 
-use profiler_runtime::report::{GroupBy, KeyAverages, Row, SortKey};
-use profiler_runtime::{Activity, MeasureFuture, Profile, Trace, scope, summary};
-use profiler_tests::CpuTimes;
-use profiler_tests::gpu::{driver, exact, started};
-use profiler_tests::poll::{run, yields};
+use profiler_runtime::report::{KeyAverages, Row};
+use profiler_runtime::{Activity, Profile, Trace, scope, summary};
 use profiler_tests::{measuring, work};
 
 fn fib(n: u32) {
@@ -98,43 +95,6 @@ fn rows_are_those_of_the_statistics() {
 }
 
 #[test]
-fn a_future_has_what_its_polls_took() {
-    let trace = traced(|| {
-        let fetch = async {
-            for _ in 0..3 {
-                let parse = scope!("exact: parse");
-                work(30);
-                drop(parse);
-                yields(1).await;
-            }
-        };
-        run(fetch.measure_execution_time("exact: fetch"));
-    });
-    if !measuring() {
-        return;
-    }
-    let averages = trace.key_averages();
-    let (fetch, parse) = (
-        row(&averages, "exact: fetch"),
-        row(&averages, "exact: parse"),
-    );
-    let statistics = summary();
-    let running = statistics.row("exact: fetch").expect("a row");
-    assert_eq!((fetch.calls, fetch.futures, parse.calls), (1, 1, 3));
-    near(fetch.polled_ns, running.polled_ns);
-    let [fetch, parse] = [fetch, parse].map(|row| row.cpu.expect("a CPU time"));
-    near(fetch.total_ns, running.cpu().total_ns);
-    near(fetch.self_ns + parse.self_ns, running.polled_ns);
-    assert!(fetch.total_percent <= 100.0 && parse.total_percent <= fetch.total_percent);
-    let edges = averages.callees().edges;
-    let of_fetch: Vec<_> = edges
-        .iter()
-        .map(|edge| (edge.callee.as_str(), edge.calls))
-        .collect();
-    assert_eq!(of_fetch, [("exact: parse", 3)]);
-}
-
-#[test]
 fn no_time_is_in_two_rows_where_a_scope_between_is_missing() {
     let between = |profile: &Profile| {
         let _outer = scope!("exact: outside");
@@ -156,41 +116,4 @@ fn no_time_is_in_two_rows_where_a_scope_between_is_missing() {
     assert_eq!(averages.rows.len(), 2, "{averages}");
     near(outer.self_ns + inner.self_ns, outer.total_ns);
     near(inner.self_ns, inner.total_ns);
-}
-
-#[test(on = driver())]
-fn gpu_times_stand_beside_those_of_the_cpu() {
-    let (_profiler, gpu, stream) = started();
-    let trace = traced(|| {
-        for round in 1..=4_u64 {
-            let _outer = scope!("outer", stream = &stream);
-            gpu.spin(&stream, 10_000 * round);
-            let _inner = scope!("inner", stream = &stream, shapes = [[2_usize, 3]]);
-            gpu.spin(&stream, 30_000 * round);
-        }
-        gpu.context.synchronize().expect("nothing failed");
-    });
-    let averages = trace.key_averages().sort_by(SortKey::SelfCudaTimeTotal);
-    let names: Vec<&str> = averages.rows.iter().map(|row| row.name.as_str()).collect();
-    assert_eq!(names, ["inner", "outer"]);
-    for (name, unit, own, share) in [
-        ("outer", 40_000.0, 10_000.0, 25.0),
-        ("inner", 30_000.0, 30_000.0, 75.0),
-    ] {
-        let cuda = row(&averages, name).cuda.expect("a GPU time");
-        assert_eq!(cuda.calls, 4);
-        exact(cuda.total_ns, unit * 10.0);
-        exact(cuda.self_ns, own * 10.0);
-        exact(cuda.mean_ns, unit * 2.5);
-        exact(cuda.p50_ns, unit * 2.0);
-        exact(cuda.p99_ns, unit * 4.0);
-        assert!((cuda.self_percent - share).abs() < 0.1, "{averages}");
-    }
-    let by = GroupBy::new().group_by_input_shape(true);
-    let ungrouped = trace.key_averages_by(by);
-    assert_eq!(
-        row(&ungrouped, "inner").input_shapes,
-        None,
-        "the session records no shapes"
-    );
 }

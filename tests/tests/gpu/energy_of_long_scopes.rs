@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cudarc::driver::CudaStream;
 use profiler_runtime::report::Row;
-use profiler_runtime::{Profile, Trace, init, scope, summary};
+use profiler_runtime::{Profile, Trace, scope, summary};
 use profiler_tests::gpu::{Gpu, row, settle, started};
 
 use crate::support::samples::{gpu, next_sample, sampled};
@@ -117,71 +117,6 @@ fn scopes_of_a_tenth_of_an_interval_to_twenty_have_their_energy() {
 }
 
 #[test(on = sampled().script("clock real"))]
-fn a_scope_around_others_has_the_energy_of_its_own_time() {
-    let (_profiler, device, stream) = started();
-    let trace = in_a_window(&device, &stream, || {
-        let _outer = scope!("outer", stream = &stream);
-        sleep(Duration::from_millis(1_100));
-        {
-            let _inner = scope!("inner", stream = &stream);
-            device.spin(&stream, milliseconds(1_500));
-        }
-        stream.synchronize().expect("nothing failed");
-    });
-    let longest = longest_interval(&trace);
-    used(&row("outer"), 0.0, 3, longest);
-    used(&row("inner"), 1.5, 2, longest);
-}
-
-#[test(on = sampled().script("devices 2; nvml order reversed; clock real"))]
-fn scopes_at_the_same_time_share_the_energy_on_each_of_two_devices() {
-    let _profiler = init().expect("set up");
-    let devices = [Gpu::new(0), Gpu::new(1)];
-    let streams = devices.each_ref().map(Gpu::stream);
-    let other = devices[0].stream();
-    // The time that the machine left to the program during `alone`, at least and at most.
-    let mut open_s = [0.0; 2];
-    let trace = in_a_window(&devices[0], &streams[0], || {
-        next_sample(1);
-        let long = scope!("long", stream = &streams[0]);
-        devices[0].spin(&streams[0], milliseconds(2_400));
-        drop(long);
-        for _ in 0..24 {
-            let _scope = scope!("short", stream = &other);
-            devices[0].spin(&other, milliseconds(100));
-        }
-        let began = Instant::now();
-        let alone = scope!("alone", stream = &streams[1]);
-        let opened = Instant::now();
-        devices[1].spin(&streams[1], milliseconds(1_200));
-        for stream in streams.iter().chain([&other]) {
-            stream.synchronize().expect("nothing failed");
-        }
-        next_sample(1);
-        open_s[0] = opened.elapsed().as_secs_f64();
-        drop(alone);
-        streams[1].synchronize().expect("nothing failed");
-        open_s[1] = began.elapsed().as_secs_f64();
-    });
-    let longest = longest_interval(&trace);
-    // Each of two gets half of the power.
-    for name in ["long", "short"] {
-        let mut half = row(name);
-        let energy = half.energy.as_mut().expect("it ran");
-        energy.joules = energy.joules.map(|joules| 2.0 * joules);
-        used(&half, 2.4, 4, longest);
-    }
-    let alone = row("alone");
-    let self_s = alone.cuda.map_or(0.0, |cuda| cuda.self_ns / 1e9);
-    let [least, most] = open_s;
-    assert!(
-        (least - BIN_S..=most + BIN_S).contains(&self_s),
-        "{self_s} s, open for {least} to {most} s"
-    );
-    used(&alone, 1.2, 3, longest);
-}
-
-#[test(on = sampled().script("clock real"))]
 fn a_summary_while_a_long_scope_is_open_has_its_energy_in_no_scope() {
     let (_profiler, device, stream) = started();
     let trace = in_a_window(&device, &stream, || {
@@ -223,63 +158,4 @@ fn a_summary_while_a_long_scope_is_open_has_its_energy_in_no_scope() {
     let sum = shared + gpu.unmeasured_j.unwrap_or(f64::NAN);
     // `first` has the rest.
     assert!((sum - all).abs() < 0.1, "{sum}, not {all}");
-}
-
-/// Numbers that look random, the same in each run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-}
-
-#[test(on = sampled().script("clock real"))]
-fn random_programs_have_the_energy_that_their_kernels_used() {
-    const NAMES: [&str; 3] = ["forward", "backward", "update"];
-    let (_profiler, device, stream) = started();
-    let mut kernels_s = [0.0; 3];
-    let mut ends = [0; 3];
-    let mut numbers = Numbers(14);
-    let trace = in_a_window(&device, &stream, || {
-        for _ in 0..5 {
-            let [outer, inner] =
-                [(); 2].map(|()| usize::try_from(numbers.below(3)).expect("small"));
-            let _outer = scope!(NAMES[outer], stream = &stream);
-            let mut run = |name: usize| {
-                let ms = 200 + numbers.below(400);
-                if numbers.below(3) == 0 {
-                    sleep(Duration::from_millis(ms));
-                } else {
-                    device.spin(&stream, milliseconds(ms));
-                    kernels_s[name] += ms as f64 / 1e3;
-                    stream.synchronize().expect("nothing failed");
-                }
-                ends[name] += 2;
-            };
-            run(outer);
-            {
-                let _inner = scope!(NAMES[inner], stream = &stream);
-                run(inner);
-            }
-            run(outer);
-        }
-    });
-    let longest = longest_interval(&trace);
-    let mut compared = 0;
-    for ((name, kernels_s), ends) in NAMES.iter().zip(kernels_s).zip(ends) {
-        let row = row(name);
-        if row
-            .cuda
-            .is_some_and(|cuda| cuda.self_ns / 1e9 >= LEAST_S + 2.0 * BIN_S)
-        {
-            used(&row, kernels_s, ends, longest);
-            compared += 1;
-        }
-    }
-    assert!(compared > 0);
 }

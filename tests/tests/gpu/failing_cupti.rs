@@ -108,6 +108,11 @@ fn a_library_that_lacks_a_function_is_too_old() {
 /// Records kernels, and returns what was found and what is lost.
 fn recorded() -> (Vec<Found>, LostWork, CuptiReport) {
     let _profiler = init().expect("set up");
+    let (found, trace, cupti) = recorded_trace();
+    (found, trace.lost_work(), cupti)
+}
+
+fn recorded_trace() -> (Vec<Found>, Arc<Trace>, CuptiReport) {
     let trace = record(&Program::new());
     assert!(trace.has_kernels(), "{:?}", trace.no_kernels_reason());
     let found = found(&trace);
@@ -116,7 +121,7 @@ fn recorded() -> (Vec<Found>, LostWork, CuptiReport) {
             .iter()
             .all(|found| found.scope.as_deref().is_none_or(|scope| scope == "work"))
     );
-    (found, trace.lost_work(), cupti())
+    (found, trace, cupti())
 }
 
 #[test(on = with_cupti().scripts(["cupti record every 4 drop"]))]
@@ -139,9 +144,13 @@ fn records_that_vanish_are_counted_as_incomplete() {
 
 #[test(on = with_cupti().scripts(["cupti record every 4 untimed"]))]
 fn records_without_times_are_counted_and_drawn_nowhere() {
-    let (found, lost, cupti) = recorded();
+    let _profiler = init().expect("set up");
+    let (found, trace, cupti) = recorded_trace();
+    let lost = trace.lost_work();
     assert_eq!(lost.without_time, cupti.records_untimed);
     assert!(lost.without_time > 0 && found.len() < KERNELS);
+    let known = trace.gpu_work().filter(|work| work.scope().is_some());
+    assert_eq!(known.count(), KERNELS, "their scopes are known");
 }
 
 #[test(on = with_cupti()

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use cudarc::driver::{CudaGraph, CudaSlice, CudaStream};
+use profiler_runtime::cuda::{KernelStatus, kernel_status};
 use profiler_runtime::{MeasureFuture, Trace, init, scope};
 use profiler_tests::gpu::{OnDriver, cupti_of_driver, driver, on_threads};
 use profiler_tests::poll;
@@ -102,7 +103,7 @@ impl<'p> Lane<'p> {
     }
 }
 
-#[test(on = with_cupti(["11.8", "12.4", "12.8", "13.0", "13.5"]))]
+#[test(on = with_cupti(["11.8", "12.0", "12.4", "12.9", "13.0", "13.5"]))]
 fn threads_streams_graphs_and_copies_in_nested_scopes_are_told_apart() {
     let _profiler = init().expect("set up");
     let program = Program::new();
@@ -265,6 +266,8 @@ fn the_second_window_of_a_process_is_as_complete_as_the_first() {
             (0..50).for_each(|_| program.kernel(&stream, Some("window")));
         });
         assert_complete(&trace);
+        assert_eq!(trace.kernel_notes().count(), 0);
+        assert!(matches!(kernel_status(), KernelStatus::Ready { .. }));
         all.extend(found(&trace));
         // No session records this.
         program.gpu.spin(&stream, 77);

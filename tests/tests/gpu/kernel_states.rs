@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use profiler_runtime::cuda::{KernelStatus, kernel_status};
 use profiler_runtime::report::{KernelGap, SliceKind};
-use profiler_runtime::session::{Event, LostWork};
-use profiler_runtime::{Profile, Trace, init, scope};
-use profiler_tests::gpu::{self, Gpu, OnDriver, cupti_of_driver, driver, simulator};
+use profiler_runtime::session::Event;
+use profiler_runtime::{Activity, Profile, Trace, init, scope};
+use profiler_tests::gpu::{self, Gpu, OnDriver, cupti_of_driver, driver, simulator, started};
 use profiler_tests::stop;
 const KERNELS: u64 = 20;
 
@@ -85,31 +85,6 @@ fn a_driver_without_a_device_is_one_warning_if_kernels_are_required() {
     }
 }
 
-#[test(on = driver().script("fault cuptiActivityEnable always return 35").kernels())]
-fn a_refused_call_is_reported_with_its_code() {
-    let _profiler = init().expect("set up");
-    let trace = window();
-    let reason = trace.no_kernels_reason().expect("a reason");
-    assert!(
-        reason.contains("refused cuptiActivityEnable") && reason.contains("code 35"),
-        "{reason}"
-    );
-    let report = simulator().report().expect("a report");
-    assert!(!report.cupti.subscribed, "other tools can use it");
-}
-
-#[test(on = driver().installed(|of| of.without("cuptiActivityFlushAll")).kernels())]
-fn a_library_without_a_function_is_too_old() {
-    let _profiler = init().expect("set up");
-    let trace = window();
-    let status = kernel_status();
-    assert!(
-        matches!(&status, KernelStatus::TooOld { reason, .. } if reason == "lacks cuptiActivityFlushAll"),
-        "{status}"
-    );
-    assert!(!trace.has_kernels());
-}
-
 #[test(on = driver().set_up(cupti_of_driver).script("clock real; fault cuptiActivityEnable always delay 300ms"))]
 fn what_ran_while_cupti_was_starting_is_a_gap_and_no_idle_time() {
     let _profiler = init().expect("set up");
@@ -167,63 +142,17 @@ fn what_ran_while_cupti_was_starting_is_a_gap_and_no_idle_time() {
     assert!(kernels.to_string().contains(&reason), "{kernels}");
 }
 
-fn each_release() -> OnDriver {
-    driver().each(
-        ["11.8", "12.0", "12.4", "12.9", "13.0", "13.5"],
-        |driver, release| {
-            let release = *release;
-            driver
-                .installed(move |of| of.cupti_release(release))
-                .kernels()
-        },
-    )
-}
-
-#[test(on = each_release())]
-fn each_release_of_cupti_is_read() {
-    let _profiler = init().expect("set up");
-    let trace = window();
-    assert_eq!(kernels_in_scope(&trace), KERNELS, "{}", kernel_status());
-    assert_eq!(trace.lost_work(), LostWork::default());
-}
-
-#[test(on = driver().script("cupti record nth 3 drop").kernels())]
-fn records_that_are_dropped_are_counted() {
-    let _profiler = init().expect("set up");
-    let lost = window().lost_work();
-    assert_eq!((lost.dropped, lost.incomplete), (1, 1));
-}
-
-#[test(on = driver().script("cupti record nth 3 untimed").kernels())]
-fn kernels_without_times_are_counted_and_there() {
-    let _profiler = init().expect("set up");
-    let trace = window();
-    assert_eq!(trace.lost_work().without_time, 1);
-    assert_eq!(kernels_in_scope(&trace), KERNELS);
-}
-
-#[test(on = driver().script("cupti keep-buffers 1").kernels())]
-fn buffers_that_never_return_are_counted() {
-    let _profiler = init().expect("set up");
-    let trace = window();
-    let lost = trace.lost_work();
-    assert!(lost.incomplete > 0, "{lost:?}");
-    assert_eq!(kernels_in_scope(&trace) + lost.incomplete, KERNELS);
-}
-
-#[test(on = driver().script("cupti early-records on; cupti record every 2 after-overhead").kernels())]
-fn records_may_come_before_the_call_has_returned_and_beside_those_nobody_asked_for() {
-    let _profiler = init().expect("set up");
-    let trace = window();
-    assert_eq!(kernels_in_scope(&trace), KERNELS);
-    assert_eq!(trace.lost_work(), LostWork::default());
-}
-
-#[test(on = driver().script("cupti callbacks after-unsubscribe").kernels())]
-fn callbacks_after_the_end_do_no_harm() {
-    let _profiler = init().expect("set up");
-    for _ in 0..2 {
-        let trace = window();
-        assert_eq!(kernels_in_scope(&trace), KERNELS);
-    }
+#[test(on = driver().kernels())]
+fn a_session_without_gpu_times_or_kernels_does_not_use_cupti() {
+    let (_profiler, gpu, stream) = started();
+    let cpu_alone = Profile::builder().activities([Activity::Cpu]);
+    let ((), trace) = cpu_alone.run(|_| {
+        gpu.spin(&stream, 1_000);
+        gpu.context.synchronize().expect("nothing failed");
+    });
+    let trace = trace.expect("a trace");
+    assert!(!trace.has_kernels() && trace.no_kernels_reason().is_none());
+    assert_eq!(trace.gpu_work().count(), 0);
+    let report = simulator().report().expect("a report");
+    assert_eq!(report.calls_of("cuptiSubscribe"), 0);
 }

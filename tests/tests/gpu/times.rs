@@ -1,38 +1,14 @@
-//! The GPU time of a scope is what its work takes on the device: nested, one after the other, on several
-//! streams, threads and devices. That of futures has a file of its own.
+//! The GPU time of a scope is what its work takes on the device: one after the other, on several streams, threads and
+//! devices. Nested and recursive scopes are among `random_programs`; futures have a file of their own.
 
 use std::collections::BTreeMap;
 use std::sync::{Barrier, Mutex};
 
 use cudarc::driver::CudaStream;
-use profiler_runtime::{init, measure_execution_time, scope, summary};
+use profiler_runtime::{init, scope, summary};
 use profiler_tests::gpu::{
-    Gpu, cuda, driver, exact, finish, name_of, on_threads, row, settle, simulator, started,
+    Gpu, cuda, driver, exact, name_of, on_threads, row, settle, simulator, started,
 };
-
-#[test(on = driver())]
-fn nested_scopes_on_one_stream() {
-    let (_profiler, gpu, stream) = started();
-    for _ in 0..3 {
-        let _outer = scope!("outer", stream = &stream);
-        gpu.spin(&stream, 10_000);
-        for _ in 0..2 {
-            let _inner = scope!("inner", stream = &stream);
-            gpu.spin(&stream, 40_000);
-        }
-    }
-    finish(&stream);
-    let (outer, inner) = (cuda("outer"), cuda("inner"));
-    assert_eq!((outer.calls, inner.calls), (3, 6));
-    exact(outer.total_ns, 270_000.0);
-    exact(outer.self_ns, 30_000.0);
-    exact(inner.total_ns, 240_000.0);
-    exact(inner.self_ns, 240_000.0);
-    exact(inner.max_ns, 40_000.0);
-    assert_eq!(row("outer").without_cuda, 0);
-    let health = summary().cuda;
-    assert_eq!((health.in_flight, health.lost.len()), (0, 0));
-}
 
 #[test(on = driver())]
 fn scopes_one_after_the_other() {
@@ -105,35 +81,6 @@ fn children_on_other_streams_are_told_apart() {
         streams,
         [&first, &second, &first, &third].map(|stream| vec![name_of(stream)])
     );
-}
-
-#[test(on = driver())]
-fn a_recursive_call_is_in_the_total_once() {
-    #[measure_execution_time(name = "recursive", stream = stream)]
-    fn recursive(gpu: &Gpu, stream: &CudaStream, depth: u64) {
-        gpu.spin(stream, 10_000);
-        if depth > 1 {
-            let _between = scope!("between", stream = stream);
-            recursive(gpu, stream, depth - 1);
-        }
-    }
-    let (_profiler, gpu, stream) = started();
-    for _ in 0..2 {
-        recursive(&gpu, &stream, 4);
-    }
-    finish(&stream);
-    let (recursive, between) = (cuda("recursive"), cuda("between"));
-    assert_eq!((recursive.calls, row("recursive").primitive_calls), (8, 2));
-    exact(recursive.total_ns, 80_000.0);
-    exact(recursive.self_ns, 80_000.0);
-    exact(recursive.mean_ns, 25_000.0);
-    exact(recursive.min_ns, 10_000.0);
-    exact(recursive.max_ns, 40_000.0);
-    exact(recursive.std_ns, 125e6_f64.sqrt());
-    let error = summary().percentile_error;
-    assert!((recursive.p99_ns / 40_000.0 - 1.0).abs() <= error);
-    exact(between.total_ns, 60_000.0);
-    exact(between.self_ns, 0.0);
 }
 
 #[test(on = driver())]

@@ -1,16 +1,11 @@
 //! A window holds the GPU time of each of its scopes, whenever the device comes to it, and waits for none of them on
 //! the thread that steps.
 
-use profiler_tests::gpu;
-use profiler_tests::poll;
-use profiler_tests::stop;
 use std::time::Duration;
 
 use profiler_runtime::cuda::CudaLoss;
 use profiler_runtime::session::Event;
-use profiler_runtime::{
-    Activity, MeasureFuture, Profile, Schedule, Trace, init, measure_execution_time, scope,
-};
+use profiler_runtime::{Activity, Profile, Schedule, Trace, measure_execution_time, scope};
 use profiler_tests::gpu::{Gpu, driver, exact, simulator, started};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -20,48 +15,6 @@ fn of<'t>(trace: &'t Trace, name: &str) -> Vec<Event<'t>> {
         .events()
         .filter(|event| event.name() == name)
         .collect()
-}
-
-#[test(on = driver())]
-fn each_scope_of_a_window_has_its_own_gpu_time() {
-    let _profiler = init().expect("set up");
-    let gpu = Gpu::new(0);
-    let [first, second] = [(); 2].map(|()| gpu.stream());
-    let profile = Profile::builder().start().expect("started");
-    for round in 1..=3_u64 {
-        let _outer = scope!("outer", stream = &first);
-        gpu.spin(&first, 10_000 * round);
-        let _inner = scope!("inner", stream = &first);
-        gpu.spin(&first, 40_000 * round);
-        let _apart = scope!("apart", stream = &second);
-        gpu.spin(&second, 7_000 * round);
-    }
-    gpu.context.synchronize().expect("nothing failed");
-    stop(&profile);
-    let trace = profile.trace().expect("a trace");
-    assert!(trace.truncation().is_complete(), "{:?}", trace.truncation());
-    for (name, total, own) in [
-        ("outer", 50_000.0, 10_000.0),
-        ("inner", 40_000.0, 40_000.0),
-        ("apart", 7_000.0, 7_000.0),
-    ] {
-        let events = of(&trace, name);
-        assert_eq!(events.len(), 3, "{name}");
-        for (event, round) in events.into_iter().zip([1.0, 2.0, 3.0]) {
-            let span = event.gpu().expect("a GPU time");
-            exact(span.ns, total * round);
-            exact(span.self_ns, own * round);
-            assert!(span.start_ns.is_some() && span.device == Some(0));
-        }
-    }
-    let streams: Vec<String> = of(&trace, "outer")
-        .iter()
-        .chain(&of(&trace, "apart"))
-        .map(|event| event.gpu().expect("a GPU time").stream.to_string())
-        .collect();
-    let (on_first, on_second) = (gpu::name_of(&first), gpu::name_of(&second));
-    assert_eq!(streams[..3], [&*on_first; 3]);
-    assert_eq!(streams[3..], [&*on_second; 3]);
 }
 
 #[test(on = driver())]
@@ -104,29 +57,6 @@ fn a_window_is_handed_over_when_the_device_has_passed_it_and_not_before() {
     let (step, times) = traces.try_recv().expect("the second window");
     assert_eq!((step, times.len()), (2, 1));
     exact(times[0].expect("a GPU time"), 2_000_000.0);
-}
-
-#[test(on = driver())]
-fn a_future_of_a_window_has_its_own_gpu_time() {
-    let (_profiler, gpu, stream) = started();
-    let ((), trace) = Profile::builder().run(|_| {
-        let work = async {
-            gpu.spin(&stream, 30_000);
-            let _inside = scope!("inside", stream = &stream);
-            gpu.spin(&stream, 20_000);
-        };
-        poll::run(work.measure_execution_time("future").stream(&stream));
-        stream.synchronize().expect("nothing failed");
-    });
-    let trace = trace.expect("a window");
-    let future = of(&trace, "future")[0];
-    assert!(future.is_future());
-    let span = future.gpu().expect("a GPU time");
-    exact(span.ns, 50_000.0);
-    exact(span.self_ns, 30_000.0);
-    let inside = of(&trace, "inside")[0];
-    assert_eq!(inside.parent().map(Event::name), Some("future"));
-    exact(inside.gpu().expect("a GPU time").ns, 20_000.0);
 }
 
 #[test(on = driver())]

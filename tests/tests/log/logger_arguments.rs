@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use profiler_runtime::log::{IntoLogger, LogError, LogFn, LogOutcome, Logger};
 use profiler_runtime::{ScalarLogger, TensorBoardLogger, TracingLogger};
+use profiler_tests::event_files;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -60,10 +61,17 @@ fn static_loggers_are_taken() -> Outcome {
 #[test]
 fn boxed_loggers_and_those_of_the_crate_are_taken() -> Outcome {
     let dir = tempfile::tempdir()?;
-    let boxed: Box<dyn ScalarLogger> = Box::new(TracingLogger);
-    log(boxed, 0)?;
+    let boxed: Box<dyn ScalarLogger> = Box::new(TensorBoardLogger::new(dir.path())?);
+    log(boxed, 3)?;
+    log(TensorBoardLogger::new(dir.path())?, 4)?;
     log(TracingLogger, 0)?;
-    log(TensorBoardLogger::new(dir.path())?, 0)?;
+    let files = event_files::paths(dir.path()).into_iter();
+    let mut steps: Vec<i64> = files
+        .flat_map(|path| event_files::read(&path).scalars)
+        .map(|scalar| scalar.step)
+        .collect();
+    steps.sort_unstable();
+    assert_eq!(steps, [3, 4]);
     Ok(())
 }
 

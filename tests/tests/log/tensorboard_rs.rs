@@ -116,7 +116,7 @@ fn dropping_a_writer_that_cannot_write_is_contained() -> Outcome {
     let Some(dir) = child::dir() else {
         return Ok(full_disk::passes()?);
     };
-    let logger = TensorBoardRsLogger::new(SummaryWriter::new(dir))?;
+    let logger = TensorBoardRsLogger::new(SummaryWriter::new(&dir))?;
     full_disk::limit_files(1000)?;
     for step in 0..100 {
         if logger.add_scalar("train/step", 1.5, step).is_err() {
@@ -124,5 +124,9 @@ fn dropping_a_writer_that_cannot_write_is_contained() -> Outcome {
         }
     }
     drop(logger);
+    // A hundred values would take more.
+    let files = event_files::paths(&dir);
+    let written = std::fs::metadata(&files[0])?.len();
+    assert!(written <= 1000, "{written} bytes");
     Ok(())
 }

@@ -1,12 +1,4 @@
 //! Each argument keeps its promise, as seen by a logger: on, off, stripped.
-#![cfg_attr(
-    feature = "strip",
-    allow(
-        unused_variables,
-        dead_code,
-        reason = "only arguments use them, and those are gone"
-    )
-)]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -114,31 +106,6 @@ fn the_step_is_the_one_before_the_body_changes_it() {
     trainer.train();
     assert_eq!(trainer.consume(), 21);
     assert_eq!(told.steps(), expected_steps([0, 1, 11]));
-}
-
-#[test]
-fn without_a_step_the_calls_are_counted_from_zero() {
-    #[measure_execution_time(log = told.clone())]
-    fn step(told: &Arc<Told>) {}
-
-    let told = Arc::new(Told::default());
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| (0..25).for_each(|_| step(&told)));
-        }
-    });
-    assert_eq!(told.steps(), expected_steps(0..100));
-}
-
-#[test]
-fn log_every_logs_one_call_in_n_and_counts_all() {
-    #[measure_execution_time(name = "seldom", log = told.clone(), log_every = 10)]
-    fn seldom(told: &Arc<Told>) {}
-
-    let told = Arc::new(Told::default());
-    (0..100).for_each(|_| seldom(&told));
-    assert_eq!(told.steps().len() as u64, expected(10));
-    assert_eq!(calls("seldom"), expected(100));
 }
 
 #[test]

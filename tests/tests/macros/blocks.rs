@@ -43,6 +43,13 @@ where
         Self::LAYERS
     }
 
+    async fn later(&self) -> usize {
+        std::future::ready(N).await
+    }
+
+    unsafe fn careful(&self) {}
+
+    #[inline]
     fn with<F: Fn(T) -> T>(&self, f: F) -> Model<T, { N }> {
         Model {
             weights: self.weights.map(f),
@@ -69,12 +76,17 @@ fn impl_blocks() {
     assert_eq!(Model::<f32, 2>::named(), 2);
     assert!((MODEL.with(|weight| 2.0 * weight)[1] - 4.0).abs() < 1e-9);
     assert_eq!(Model::<f32, 2>::made(), 9);
+    assert_eq!(profiler_tests::poll::run(MODEL.later()), 2);
+    // SAFETY: it does nothing.
+    unsafe { MODEL.careful() }
     assert_calls(
         HERE,
         &[
             ("Model<_, N>::new", 0),
             ("Model<_, N>::forward", 1),
             ("Model<_, N>::left_out", 0),
+            ("Model<_, N>::later", 1),
+            ("Model<_, N>::careful", 1),
             ("Model<_, N>::with", 1),
             ("Model<_, N>::Index<usize>::index", 1),
         ],
@@ -162,14 +174,33 @@ fn functions_after_an_operator_that_looks_like_a_bracket() {
 
 #[measure_execution_time(bypass = crate::blocks::BYPASSED.get())]
 mod everything {
-    #![allow(unused_braces, reason = "braces are what is to be left alone")]
+    #![allow(
+        unused_braces,
+        dead_code,
+        unused_imports,
+        reason = "one of everything is what is to be left alone"
+    )]
+    //! Documented inside.
 
+    extern crate std as other;
     use std::{fmt, fmt::Write as _};
 
     pub(crate) const LIMIT: usize = { 2 * 3 };
-    static NAME: &str = "name";
+    static NAME: &str = { "name" };
+    type Pair<T> = (T, T);
 
     pub(crate) struct Unit;
+    pub(crate) struct Tuple<T>(pub(crate) T)
+    where
+        T: Copy;
+    pub(crate) enum Choice {
+        One,
+        Two { field: u8 },
+    }
+    pub(crate) union Either {
+        one: u8,
+        other: i8,
+    }
 
     #[derive(Debug)]
     pub(crate) struct Fields<const N: usize = { 1 + 2 }> {
@@ -180,13 +211,30 @@ mod everything {
         fn abs(value: i32) -> i32;
     }
 
+    macro_rules! local {
+        () => {
+            constant()
+        };
+    }
+    std::thread_local! {
+        static COUNT: std::cell::Cell<u8> = const { std::cell::Cell::new(0) };
+    }
+    const _: () = {
+        const fn inside() {}
+        inside();
+    };
+    #[cfg(any())]
+    mod left_out {
+        fn unknown() -> NoSuchType {}
+    }
+
     pub(crate) const fn constant() -> usize {
         LIMIT
     }
 
     pub(crate) fn free() -> Result<String, fmt::Error> {
         let mut text = String::new();
-        write!(text, "{}", constant())?;
+        write!(text, "{}", local!())?;
         Ok(text)
     }
 

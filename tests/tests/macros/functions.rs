@@ -2,7 +2,7 @@
 
 mod no_prelude;
 
-use std::fmt::Display;
+use std::fmt::{Debug, Display};
 use std::panic::{Location, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -18,13 +18,14 @@ const HERE: &str = module_path!();
 #[test]
 fn free_functions() {
     #[measure_execution_time]
-    fn plain(a: u8, (b, _): (u8, u8), mut c: u8) -> u8 {
+    fn plain(a: u8, (b, [_, d]): (u8, [u8; 2]), mut c: u8, _: u8) -> u8 {
+        //! Documented inside.
         #![allow(clippy::missing_const_for_fn)]
         c += 1;
-        a + b + c
+        a + b + c + d
     }
 
-    #[measure_execution_time]
+    #[measure_execution_time()]
     fn early(text: &str) -> Result<u8, std::num::ParseIntError> {
         if text.is_empty() {
             return Ok(0);
@@ -33,7 +34,7 @@ fn free_functions() {
         Ok(number)
     }
 
-    assert_eq!(plain(1, (2, 3), 4), 8);
+    assert_eq!(plain(1, (2, [0, 3]), 4, 5), 11);
     assert_eq!(early(""), Ok(0));
     assert_eq!(early("7"), Ok(7));
     assert!(early("x").is_err());
@@ -121,6 +122,14 @@ trait Layer {
     fn double(&self) -> usize {
         2 * self.width()
     }
+
+    #[measure_execution_time]
+    fn fixed() -> usize
+    where
+        Self: Sized,
+    {
+        4
+    }
 }
 
 struct Dense;
@@ -143,10 +152,12 @@ impl<T: Layer> Layer for Vec<T> {
 fn methods_of_traits() {
     let object: &dyn Layer = &vec![Dense, Dense];
     assert_eq!(object.double() + Dense.double(), 18);
+    assert_eq!(Vec::<Dense>::fixed(), 4);
     assert_calls(
         HERE,
         &[
             ("Layer::double", 2),
+            ("Layer::fixed", 1),
             ("Dense::Layer::width", 3),
             ("::alloc::vec::Vec<_>::Layer::width", 1),
         ],
@@ -178,8 +189,8 @@ fn generics_and_impl_trait() {
     }
 
     #[measure_execution_time]
-    fn show(value: impl Display) -> impl Display {
-        format!("<{value}>")
+    fn show(value: impl Display, many: &[impl Debug]) -> impl Display {
+        format!("<{value}{many:?}>")
     }
 
     #[measure_execution_time]
@@ -187,11 +198,27 @@ fn generics_and_impl_trait() {
         move |to| to + add
     }
 
+    #[measure_execution_time]
+    fn each<'a, T>(all: &'a [T]) -> impl Iterator<Item = &'a T> + use<'a, T> {
+        all.iter()
+    }
+
+    #[measure_execution_time]
+    fn apply<F>(f: F) -> Box<dyn Fn(u32) -> u32>
+    where
+        F: for<'x> Fn(&'x u32) -> u32 + 'static,
+    {
+        Box::new(move |number| f(&number))
+    }
+
     assert_eq!(Wrap([1, 2]).last(), 2);
     assert_eq!(Wrap(['a']).last(), 'a');
     assert_eq!(Wrap([1_u8]).map(u32::from).0, [1]);
     assert_eq!(longest("ab", "c"), "ab");
-    assert_eq!(show(1).to_string() + &show("x").to_string(), "<1><x>");
+    let shown = show(1, &["a"]).to_string() + &show("x", &[2]).to_string();
+    assert_eq!(shown, "<1[\"a\"]><x[2]>");
+    assert_eq!(each(&[1, 2]).count(), 2);
+    assert_eq!(apply(|number| number + 1)(1), 2);
     assert_eq!(adder(1)(2), 3);
     assert_calls(
         HERE,
@@ -201,6 +228,8 @@ fn generics_and_impl_trait() {
             ("generics_and_impl_trait::longest", 1),
             ("generics_and_impl_trait::show", 2),
             ("generics_and_impl_trait::adder", 1),
+            ("generics_and_impl_trait::each", 1),
+            ("generics_and_impl_trait::apply", 1),
         ],
     );
 }
@@ -219,6 +248,7 @@ fn unsafe_and_foreign_functions() {
     }
 
     #[measure_execution_time]
+    #[unsafe(no_mangle)]
     unsafe extern "C-unwind" fn both(value: u8) -> u8 {
         value + 2
     }
@@ -291,6 +321,31 @@ macro_rules! from_item {
     };
 }
 
+macro_rules! from_tokens {
+    ($($tokens:tt)*) => {
+        #[measure_execution_time]
+        $($tokens)*
+    };
+}
+
+macro_rules! with_arguments {
+    ($name:ident, $label:literal, $skip:expr, $value:expr) => {
+        #[measure_execution_time(name = $label, bypass = $skip)]
+        pub(super) fn $name() -> u8 {
+            $value
+        }
+    };
+}
+
+macro_rules! methods {
+    ($type:ident { $($name:ident => $ret:ty, $value:expr);* }) => {
+        #[measure_execution_time]
+        impl $type {
+            $(pub(super) async fn $name(&self) -> $ret { $value })*
+        }
+    };
+}
+
 mod made {
     use super::measure_execution_time;
 
@@ -308,32 +363,72 @@ mod made {
             pub(crate) fn item() -> u8 { 2 }
         }
     }
+    from_tokens! {
+        pub(super) fn tokens() -> u8 { 3 }
+    }
+    with_arguments!(labelled, "made with a label", 1 > 2, 4);
+
+    pub(super) struct Made;
+    methods!(Made { first => u8, 5; second => Vec<u8>, vec![6] });
 }
 
 #[test]
 fn functions_that_macros_make() {
     assert_eq!(made::parts(1, 2) + made::item() + made::module::item(), 6);
+    assert_eq!(made::tokens() + made::labelled(), 7);
+    assert_eq!(poll::run(made::Made.first()), 5);
+    assert_eq!(poll::run(made::Made.second()), [6]);
     assert_calls(
         HERE,
         &[
             ("made::parts", 1),
             ("made::item", 1),
             ("made::module::item", 1),
+            ("made::tokens", 1),
+            ("made::Made::first", 1),
+            ("made::Made::second", 1),
         ],
     );
+    assert_eq!(counts::calls("made with a label"), expected(1));
+}
+
+#[allow(non_camel_case_types, reason = "a keyword is what is tested")]
+struct r#struct;
+
+#[measure_execution_time]
+impl r#struct {
+    fn r#fn(&self) -> u8 {
+        2
+    }
 }
 
 #[test]
 fn raw_identifiers() {
-    #[measure_execution_time]
+    #[measure_execution_time(bypass = r#type == 2)]
     fn r#match(r#type: u8) -> u8 {
         r#type
     }
 
-    assert_eq!(r#match(1), 1);
-    let spellings = ["raw_identifiers::match", "raw_identifiers::r#match"];
-    let calls = spellings.map(|name| counts::calls(&format!("{HERE}::{name}")));
-    assert_eq!(calls.iter().sum::<u64>(), expected(1));
+    #[measure_execution_time]
+    mod r#mod {
+        pub(super) fn r#const() -> u8 {
+            3
+        }
+    }
+
+    assert_eq!([1, 2].map(r#match), [1, 2]);
+    assert_eq!(r#struct.r#fn() + r#mod::r#const(), 5);
+    for spellings in [
+        ["raw_identifiers::match", "raw_identifiers::r#match"],
+        ["struct::fn", "r#struct::r#fn"],
+        ["mod::const", "r#mod::r#const"],
+    ] {
+        let rows = spellings
+            .into_iter()
+            .flat_map(profiler_tests::rows_ending_in);
+        let calls: u64 = rows.map(|row| row.calls).sum();
+        assert_eq!(calls, expected(1), "{spellings:?}");
+    }
 }
 
 #[measure_execution_time]
@@ -382,9 +477,20 @@ fn other_attributes_keep_their_meaning() {
         1
     }
 
+    #[profiler_runtime::measure_execution_time]
+    #[doc = "Documented."]
+    #[must_use = "it is a number"]
+    #[cold]
+    #[deprecated]
+    fn by_path() -> u8 {
+        2
+    }
+
     assert_eq!((caller_above(), caller_below()), (line!(), line!()));
-    assert_eq!(on_condition(), 1);
-    for name in ["caller_above", "caller_below", "on_condition"] {
+    #[allow(deprecated, reason = "the attribute is what is tested")]
+    let by_path = by_path();
+    assert_eq!(on_condition() + by_path, 3);
+    for name in ["caller_above", "caller_below", "on_condition", "by_path"] {
         assert_calls(
             HERE,
             &[(&format!("other_attributes_keep_their_meaning::{name}"), 1)],
@@ -490,11 +596,10 @@ fn names_that_mean_something_else_where_the_attribute_is() {
     assert_eq!(poll::run(no_prelude::future(2)), 2);
     assert_eq!(no_prelude::each::<_, 3>(()), 3);
     assert_eq!(no_prelude::sections(), 2);
-    let made = ["plain", "full", "later", "future", "each<(), 3>"];
-    for name in made {
+    for name in ["plain", "later", "future", "each<(), 3>"] {
         assert_calls(HERE, &[(&format!("no_prelude::{name}"), 1)]);
     }
-    for name in ["no_prelude guard", "no_prelude block"] {
+    for name in ["no_prelude full", "no_prelude guard", "no_prelude block"] {
         assert_eq!(counts::calls(name), expected(1));
     }
 }

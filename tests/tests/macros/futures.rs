@@ -67,6 +67,23 @@ fn async_functions() {
         value
     }
 
+    #[measure_execution_time]
+    async fn opaque<'a>(value: &'a str) -> impl Display + use<'a> {
+        value
+    }
+
+    #[measure_execution_time(bypass = value > 100, global_step = value)]
+    async fn generic<T: Default + Send>(value: u8, given: Option<T>) -> T {
+        given.unwrap_or_default()
+    }
+
+    #[measure_execution_time]
+    async fn forever() -> ! {
+        loop {
+            std::future::pending::<()>().await;
+        }
+    }
+
     assert_eq!(run(send(question("7", 1))).ok(), Some(7));
     assert_eq!(run(question("", 1)).ok(), Some(0));
     assert!(run(question("x", 1)).is_err());
@@ -78,7 +95,13 @@ fn async_functions() {
     assert_eq!(run(countdown(3)), 3);
     // SAFETY: it is not unsafe at all.
     assert_eq!(run(unsafe { careful((1, 2)) }), 1);
+    assert_eq!(run(opaque("a")).to_string(), "a");
+    assert_eq!(run(send(generic(1, Some(5)))), 5);
+    assert_eq!(run(generic::<u8>(101, None)), 0);
+    assert!(poll_once(pin!(send(forever()))).is_pending());
     for (name, made) in [
+        ("opaque", 1),
+        ("generic", 1),
         ("question", 3),
         ("shown", 2),
         ("countdown", 4),
@@ -132,7 +155,7 @@ struct Inside(u8);
 
 #[async_trait::async_trait]
 impl Service for Inside {
-    #[measure_execution_time]
+    #[measure_execution_time(bypass = add == 9)]
     async fn inside(&self, add: u8) -> u8 {
         yields(1).await;
         self.0 + add
@@ -171,6 +194,7 @@ fn async_trait_above_and_below() {
             .sum::<u8>(),
         5
     );
+    assert_eq!(run(services[0].inside(9)), 10);
     assert_eq!(run(services[1].outside(0)), Ok(0));
     assert!(run(services[1].outside(3)).is_err());
     assert_futures("Service::given", 2);
@@ -184,9 +208,12 @@ type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 #[test]
 fn functions_that_return_a_future() {
     #[measure_execution_time]
-    fn in_place(values: &[u8]) -> Pin<Box<dyn Future<Output = u8> + '_>> {
+    fn in_place(values: &[u8]) -> std::pin::Pin<std::boxed::Box<dyn Future<Output = u8> + '_>> {
         let sum = values.iter().sum();
-        Box::pin(async move {
+        if sum > 100 {
+            println!("many");
+        }
+        std::boxed::Box::pin(async move {
             yields(1).await;
             sum
         })
@@ -200,16 +227,21 @@ fn functions_that_return_a_future() {
         Box::pin(async move { value })
     }
 
-    #[measure_execution_time]
-    fn branches(value: u8) -> BoxFuture<'static, u8> {
+    #[measure_execution_time(bypass = value == 9, global_step = value)]
+    fn branches(value: u8) -> BoxFuture<'static, Result<u8, std::num::ParseIntError>> {
         match value {
-            0 => Box::pin(ready(100)),
-            other => Box::pin(async move { other }),
+            0 => Box::pin(ready(Ok(100))),
+            other => Box::pin(async move {
+                if other == 7 {
+                    return Ok(0);
+                }
+                other.to_string().parse()
+            }),
         }
     }
 
     #[measure_execution_time]
-    fn opaque(value: &u8) -> impl Future<Output = u8> {
+    fn opaque<'a>(value: &'a u8) -> impl Future<Output = u8> + use<'a> {
         async move { *value }
     }
 
@@ -226,16 +258,26 @@ fn functions_that_return_a_future() {
         Box::new(ready(value))
     }
 
+    #[measure_execution_time]
+    fn no_future() -> Pin<Box<u8>> {
+        Box::pin(1)
+    }
+
     assert_eq!(run(in_place(&[1, 2])), 3);
     assert_eq!(run(early(0)) + run(early(1)), 101);
-    assert_eq!(run(branches(0)) + run(branches(1)), 101);
+    assert_eq!(
+        [0, 1, 7, 9].map(|value| run(branches(value))),
+        [100, 1, 0, 9].map(Ok)
+    );
+    assert_eq!(*no_future(), 1);
+    assert_calls(HERE, &[("functions_that_return_a_future::no_future", 1)]);
     assert_eq!(run(opaque(&1)), 1);
     assert_eq!(run(opaque_early(0)) + run(opaque_early(2)), 3);
     assert_eq!(run(unpinned(1)), 1);
     let made = [
         ("in_place", 1),
         ("early", 2),
-        ("branches", 2),
+        ("branches", 3),
         ("opaque", 1),
         ("opaque_early", 2),
     ];

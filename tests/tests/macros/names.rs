@@ -3,6 +3,7 @@
 
 use profiler_runtime::{measure_execution_time, measure_execution_time_context, scope, summary};
 use profiler_tests::counts::{assert_calls, calls, expected};
+use profiler_tests::poll::run;
 
 const HERE: &str = module_path!();
 
@@ -307,6 +308,17 @@ fn names_that_are_given() {
     #[measure_execution_time(name = concat!("given ", "joined"))]
     fn joined() {}
 
+    const CONSTANT: &str = "given by a constant";
+
+    #[measure_execution_time(name = CONSTANT)]
+    fn constant() {}
+
+    #[measure_execution_time(name = r"given raw")]
+    fn raw() {}
+
+    #[measure_execution_time(name = if N > 1 { "given many" } else { T::NAME })]
+    async fn by_condition<T: Named, const N: usize>(_: &[T; N]) {}
+
     assert_ne!(One::NAME, Other::NAME);
     Named::run(&One);
     Named::run(&Other);
@@ -314,9 +326,16 @@ fn names_that_are_given() {
     first();
     second();
     joined();
+    constant();
+    raw();
+    run(by_condition(&[One]));
+    run(by_condition(&[One, One]));
     for (name, made) in [
-        ("named one", 1),
+        ("named one", 2),
         ("named other", 2),
+        ("given by a constant", 1),
+        ("given raw", 1),
+        ("given many", 1),
         ("given twice", 2),
         ("given joined", 1),
     ] {
@@ -342,16 +361,26 @@ fn sections_have_the_names_they_are_given() {
     let mut sum = 0;
     'outer: for step in 0..10_u32 {
         let name = format!("section {}", step % 3);
-        let _built = scope!(&name, global_step = step, bypass = step == 3);
+        let _built = scope!(&name, global_step = step, bypass = step == 3,);
         sum += measure_execution_time_context!(format!("{name}, again"), {
             if step == 6 {
                 break 'outer;
             }
             step
-        });
+        },);
     }
     assert_eq!(sum, 15);
+    let future = measure_execution_time_context!("section of a future", {
+        measure_execution_time_context!("section inside", { async { 1 } })
+    });
+    let closure = measure_execution_time_context!("section of a closure", {
+        async |number: u8| std::future::ready(number).await
+    });
+    assert_eq!(run(future) + run(closure(1)), 2);
     for (name, made) in [
+        ("section of a future", 1),
+        ("section inside", 1),
+        ("section of a closure", 1),
         ("section guard", 3),
         ("section block", 3),
         ("section 0", 2),

@@ -1,13 +1,5 @@
 //! The argument `shapes` costs nothing outside of a window that records shapes, and inside of one each scope has
 //! what was listed, in order.
-#![cfg_attr(
-    feature = "strip",
-    allow(
-        unused_variables,
-        dead_code,
-        reason = "only arguments use them, and those are gone"
-    )
-)]
 
 use std::cell::Cell;
 use std::error::Error;

@@ -10,7 +10,7 @@ use profiler_runtime::report::SortKey;
 use profiler_runtime::session::{ProfileError, Schedule, ScheduleError};
 use profiler_runtime::{
     Activity, Backend, InitError, Profile, SummaryTarget, builder, flush, measure, pause,
-    set_enabled, step, summary,
+    set_enabled, summary,
 };
 use profiler_tests::child;
 
@@ -543,22 +543,6 @@ fn a_negative_step_counts_as_zero_and_is_reported_once() {
     assert_eq!(ran.warnings(), [expected]);
     let steps = fs::read_to_string(ran.path("steps")).expect("written");
     assert_eq!(steps, "[0, 0, 0, 1]", "nothing is lost");
-}
-
-#[test]
-fn a_negative_number_in_a_schedule_is_reported() {
-    if child::dir().is_some() {
-        train();
-        return step();
-    }
-    let ran = run(&[
-        ("PROFILER_TRACE", "DIR/trace.json"),
-        ("PROFILER_SCHEDULE", "wait=-1"),
-    ]);
-    let expected = "PROFILER_SCHEDULE: `wait=-1` is not `key=number`, with a whole number from 0: write a schedule as \
-                    `wait=1,warmup=1,active=3,repeat=2`; the default is used: one window from start to end";
-    assert_eq!(ran.warnings(), [expected]);
-    assert!(ran.path("trace.json").exists(), "nothing is lost");
 }
 
 #[test]

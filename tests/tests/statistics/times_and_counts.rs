@@ -74,47 +74,6 @@ fn a_recursive_frame_counts_once_in_the_total() {
     );
 }
 
-#[measure_execution_time(name = "exact: even")]
-fn even(n: u64) -> bool {
-    n == 0 || odd(n - 1)
-}
-
-#[measure_execution_time(name = "exact: odd")]
-fn odd(n: u64) -> bool {
-    n != 0 && even(n - 1)
-}
-
-#[test]
-fn recursion_through_another_function_is_recursion() {
-    assert!(even(20));
-    let (even, odd) = (row("exact: even"), row("exact: odd"));
-    assert_eq!(
-        (even.calls, even.primitive_calls),
-        (if_measuring(11), if_measuring(1))
-    );
-    assert_eq!(
-        (odd.calls, odd.primitive_calls),
-        (if_measuring(10), if_measuring(1))
-    );
-    assert!(odd.cpu().total_ns <= even.cpu().total_ns);
-    assert!(even.cpu().self_ns + odd.cpu().self_ns <= even.cpu().total_ns + 1.0);
-}
-
-#[measure_execution_time(name = "exact: threads")]
-fn on_threads() {
-    std::hint::black_box(0);
-}
-
-#[test]
-fn calls_of_all_threads_are_counted() {
-    thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| (0..10_000).for_each(|_| on_threads()));
-        }
-    });
-    assert_eq!(row("exact: threads").calls, if_measuring(80_000));
-}
-
 #[test]
 fn a_live_thread_is_read_while_it_works() {
     let (sender, receiver) = std::sync::mpsc::channel::<()>();

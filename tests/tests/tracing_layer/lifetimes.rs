@@ -54,41 +54,6 @@ fn each_time_that_a_span_is_entered_is_a_call() {
 }
 
 #[test]
-fn a_span_that_is_entered_inside_itself_is_one_time() {
-    install();
-    let span = span();
-    span.in_scope(|| span.in_scope(|| span.in_scope(|| work(50))));
-    drop(span);
-    let row = row(NAME);
-    assert_eq!(
-        (row.calls, row.primitive_calls),
-        (if_measuring(1), if_measuring(1))
-    );
-    assert_eq!((row.cpu().calls, row.open), (if_measuring(1), 0));
-    assert_eq!(all_lost(), 0);
-}
-
-#[test]
-fn a_span_that_is_entered_on_several_threads_is_a_call_on_each() {
-    install();
-    let span = span();
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| span.in_scope(|| work(100)));
-        }
-    });
-    thread::spawn(move || drop(span))
-        .join()
-        .expect("it closes elsewhere");
-    let row = row(NAME);
-    assert_eq!(
-        (row.calls, row.cpu().calls, row.open),
-        (if_measuring(4), if_measuring(4), 0)
-    );
-    assert_eq!(all_lost(), 0);
-}
-
-#[test]
 fn a_span_that_is_never_entered_is_no_call() {
     install();
     drop(span());

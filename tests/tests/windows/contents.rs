@@ -1,13 +1,12 @@
 //! A window holds each scope that began and ended in it, once, with its times, its parents and its thread.
 
 use profiler_tests::stop;
-use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use profiler_runtime::session::Event;
-use profiler_runtime::{Activity, Profile, Schedule, Trace, scope, set_enabled};
+use profiler_runtime::{Profile, Schedule, Trace, scope, set_enabled};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -106,29 +105,6 @@ fn a_window_has_each_scope_once_below_its_parent() {
 }
 
 #[test(measuring)]
-fn self_times_of_a_tree_add_up_to_its_root() {
-    let ((), trace) = Profile::builder().run(|_| {
-        let _root = scope!("windows: root");
-        for _ in 0..20 {
-            let _branch = scope!("windows: branch");
-            let _leaf = scope!("windows: leaf");
-            thread::sleep(Duration::from_micros(50));
-        }
-    });
-    let trace = trace.expect("a window");
-    let own: f64 = trace
-        .events()
-        .filter(|event| {
-            ["windows: root", "windows: branch", "windows: leaf"].contains(&event.name())
-        })
-        .map(Event::self_cpu_ns)
-        .sum();
-    let root = trace.events().find(|event| event.name() == "windows: root");
-    let total = root.expect("the root").cpu_ns();
-    assert!((own / total - 1.0).abs() < 1e-9, "{own} of {total}");
-}
-
-#[test(measuring)]
 fn scopes_of_other_threads_stand_under_their_threads() {
     let ((), trace) = Profile::builder().run(|_| {
         let work = |name: &str| {
@@ -169,52 +145,4 @@ fn a_window_leaves_out_scopes_that_begin_before_or_end_after_it() {
     assert!(found.contains(&"windows: inside".to_owned()), "{found:?}");
     assert!(!found.contains(&"windows: began before".to_owned()));
     assert!(!found.contains(&"windows: ends after".to_owned()));
-}
-
-#[test(measuring)]
-fn each_window_of_a_schedule_holds_its_own_steps() {
-    let (sender, traces) = mpsc::channel();
-    let profile = Profile::builder()
-        .schedule(Schedule::new().wait(1).warmup(1).active(2).repeat(2))
-        .on_trace_ready(move |trace: &Trace| {
-            let mine = trace
-                .events()
-                .filter(|event| event.name().starts_with("windows: step "))
-                .map(|event| event.name().to_owned())
-                .collect::<Vec<_>>();
-            sender.send((trace.cycle(), trace.step_num(), mine))
-        })
-        .start()
-        .expect("started");
-    for step in 0..12 {
-        drop(scope!(format!("windows: step {step}")));
-        profile.step();
-    }
-    stop(&profile);
-    let traces: Vec<_> = traces.try_iter().collect();
-    let steps = |steps: [u64; 2]| steps.map(|step| format!("windows: step {step}")).to_vec();
-    assert_eq!(traces, [(0, 4, steps([2, 3])), (1, 8, steps([6, 7]))]);
-}
-
-#[test(measuring)]
-fn sessions_do_not_disturb_one_another() {
-    let count = |trace: &Arc<Trace>| {
-        let mine = trace
-            .events()
-            .filter(|event| event.name() == "windows: shared");
-        mine.count()
-    };
-    let outer = Profile::builder().start().expect("started");
-    drop(scope!("windows: shared"));
-    let inner = Profile::builder()
-        .activities([Activity::Cpu])
-        .start()
-        .expect("started");
-    drop(scope!("windows: shared"));
-    inner.stop();
-    drop(scope!("windows: shared"));
-    outer.stop();
-    assert!(inner.wait(PATIENCE) && outer.wait(PATIENCE));
-    assert_eq!(count(&inner.trace().expect("a trace")), 1);
-    assert_eq!(count(&outer.trace().expect("a trace")), 3);
 }

@@ -85,25 +85,6 @@ fn has_said(words: &[&str]) -> bool {
 }
 
 #[test(measuring)]
-fn a_session_that_ends_while_recording_delivers_what_it_has() {
-    let (profile, seen) = scheduled(Schedule::new().wait(1).warmup(1).active(5));
-    steps(&profile, "cut", 4);
-    assert_eq!(profile.action(), Action::Record);
-    let seen = of("cut", windows(&profile, &seen));
-    assert_eq!(seen, [window(0, 4, true, &["2", "3"])]);
-}
-
-#[test(measuring)]
-fn a_session_that_ends_in_the_last_step_of_a_window_delivers_it_whole() {
-    let (profile, seen) = scheduled(Schedule::new().active(3));
-    steps(&profile, "whole", 2);
-    assert_eq!(profile.action(), Action::RecordAndSave);
-    drop(scope!("schedules: whole last"));
-    let seen = of("whole", windows(&profile, &seen));
-    assert_eq!(seen, [window(0, 2, false, &["0", "1", "last"])]);
-}
-
-#[test(measuring)]
 fn a_session_that_ends_while_warming_up_or_waiting_delivers_nothing() {
     for (count, action) in [(1, Action::None), (3, Action::Warmup)] {
         let (profile, seen) = scheduled(Schedule::new().wait(2).warmup(3).active(1));
@@ -119,17 +100,6 @@ fn a_session_that_ends_while_warming_up_or_waiting_delivers_nothing() {
         });
     assert_eq!(value, 7);
     assert!(matches!(trace, Err(ProfileError::NoWindow)), "{trace:?}");
-}
-
-#[test(measuring)]
-fn a_warm_up_is_not_in_the_window() {
-    let (profile, seen) = scheduled(Schedule::new().warmup(2).active(1).repeat(2));
-    steps(&profile, "warm", 9);
-    let seen = of("warm", windows(&profile, &seen));
-    assert_eq!(
-        seen,
-        [window(0, 3, false, &["2"]), window(1, 6, false, &["5"])]
-    );
 }
 
 #[test(measuring)]

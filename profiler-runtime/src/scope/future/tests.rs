@@ -90,41 +90,6 @@ fn a_future_is_counted_once_for_all_its_polls() {
 }
 
 #[test]
-fn a_future_that_is_not_polled_is_not_counted() {
-    let totals = counted("future: unpolled", |name| {
-        drop(measure(scope_of(name), pending_for(0)));
-    });
-    assert_eq!((totals.calls(), totals.futures_begun), (0, 0));
-}
-
-#[test]
-fn a_future_that_is_dropped_between_polls_is_flagged() {
-    let totals = counted("future: dropped", |name| {
-        let mut future = Box::pin(measure(scope_of(name), pending_for(1)));
-        assert!(poll_once(future.as_mut()).is_pending());
-    });
-    assert_eq!(
-        (totals.calls(), totals.dropped_futures, totals.panicked),
-        (1, 1, 0)
-    );
-}
-
-#[test]
-fn a_future_that_panics_is_flagged_when_it_is_dropped() {
-    let totals = counted("future: panicked", |name| {
-        let panics = poll_fn(|_| -> Poll<()> { std::panic::resume_unwind(Box::new("ends here")) });
-        let mut future = Box::pin(measure(scope_of(name), panics));
-        let poll = std::panic::AssertUnwindSafe(|| poll_once(future.as_mut()));
-        assert!(std::panic::catch_unwind(poll).is_err());
-        assert_eq!(local::innermost(), Innermost::NONE, "the poll is closed");
-    });
-    assert_eq!(
-        (totals.calls(), totals.dropped_futures, totals.panicked),
-        (1, 0, 1)
-    );
-}
-
-#[test]
 fn a_poll_is_the_innermost_scope_while_it_runs() {
     let totals = counted("future: innermost", |name| {
         let inside = poll_fn(move |_| Poll::Ready(local::innermost().serial()));
@@ -164,20 +129,6 @@ fn futures_that_are_polled_in_turn_are_not_nested() {
     assert_eq!(totals.polled, (1 + 1) + (10 + 10));
     assert_eq!(totals.total, (1 + 10 + 100 + 1) + (10 + 100 + 1 + 10));
     assert_eq!(totals.own, totals.polled);
-}
-
-#[test]
-fn a_future_can_change_its_thread() {
-    let totals = counted("future: two threads", |name| {
-        let mut future = Box::pin(measure(scope_of(name), pending_for(1)));
-        assert!(poll_once(future.as_mut()).is_pending());
-        let ended = thread::spawn(move || poll_once(future.as_mut()).is_ready());
-        assert!(ended.join().expect("does not panic"));
-    });
-    assert_eq!(
-        (totals.calls(), totals.futures, totals.futures_begun),
-        (1, 1, 1)
-    );
 }
 
 #[test]

@@ -8,23 +8,36 @@
     missing_docs,
     clippy::manual_async_fn,
     clippy::unused_async,
-    clippy::used_underscore_binding
+    clippy::used_underscore_binding,
+    unused_macros
 )]
 
 mod std {}
 mod core {}
 mod alloc {}
 mod profiler_runtime {}
+mod __private {}
 struct Option;
 struct Result;
 struct Box;
+struct String;
 struct Here;
 struct CallSite;
 struct ScopeBuilder;
 struct bool;
+struct u32;
 struct u64;
+struct f64;
 struct str;
 static SITE: u8 = 1;
+const NAME: &::core::primitive::str = "no_prelude full";
+fn drop() {}
+macro_rules! compile_error {
+    () => {};
+}
+macro_rules! panic {
+    () => {};
+}
 
 use ::profiler_runtime::{measure_execution_time, measure_execution_time_context, scope};
 use ::std::future::Future;
@@ -34,13 +47,19 @@ pub(crate) fn plain(_scope: u8) -> u8 {
     SITE + _scope
 }
 
-#[measure_execution_time(bypass = SITE == 2, global_step = SITE, log_every = 2)]
+#[measure_execution_time(
+    name = NAME,
+    bypass = SITE == 2,
+    global_step = SITE,
+    log = |_tag, _milliseconds, _step| (),
+    log_every = 2
+)]
 pub(crate) fn full(entry: u8, site: u8, name: u8, bypassed: u8) -> u8 {
     let scope = entry + site;
     scope + name + bypassed
 }
 
-#[measure_execution_time]
+#[measure_execution_time(bypass = SITE == 2)]
 pub(crate) async fn later(entry: u8) -> u8 {
     entry
 }

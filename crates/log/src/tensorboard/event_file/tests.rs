@@ -1,5 +1,4 @@
 use std::path::PathBuf;
-use std::time::Duration;
 use std::{env, fs, process};
 
 use super::*;
@@ -39,31 +38,6 @@ fn records(path: &Path) -> Vec<Vec<u8>> {
 const T: SystemTime = SystemTime::UNIX_EPOCH;
 
 #[test]
-fn values_of_one_step_and_time_share_an_event() {
-    let folder = Folder::new("share");
-    let mut file = folder.file();
-    let soon = T + Duration::from_micros(500);
-    let later = T + Duration::from_millis(5);
-    for (tag, step, wall_time) in [
-        ("a", 1, T),
-        ("b", 1, soon),
-        ("a", 1, later),
-        ("a", 2, later),
-    ] {
-        file.add_scalar(tag, 0.5, step, wall_time)
-            .expect("it is taken");
-    }
-    assert_eq!(file.values_waiting(), 4);
-    file.write_out().expect("the disk has space");
-    assert_eq!(file.values_waiting(), 0);
-    let records = records(file.path());
-    let values = |record: &Vec<u8>| record.windows(2).filter(|two| two == b"\x0a\x01").count();
-    // The first record holds the version.
-    let values: Vec<_> = records.iter().map(values).collect();
-    assert_eq!(values, [0, 2, 1, 1]);
-}
-
-#[test]
 fn an_event_has_a_bound() {
     let folder = Folder::new("bound");
     let mut file = folder.file();
@@ -77,31 +51,6 @@ fn an_event_has_a_bound() {
 }
 
 #[test]
-fn a_value_that_does_not_fit_is_refused_and_counted() {
-    let folder = Folder::new("refuse");
-    let mut file = folder.file();
-    let tag = "é".repeat(MAX_TAG);
-    let text = "a".repeat(MAX_TEXT + 1);
-    let refused = [
-        file.add_scalar("step", 0.5, u64::MAX, T),
-        file.add_scalar(&tag, 0.5, 0, T),
-        file.add_text("text", &text, 0, T),
-        Err(file.refuse("histogram", &"empty")),
-    ];
-    let messages = [
-        "step 18446744073709551615 does not fit",
-        "has 32768 bytes; give a `name` with at most 16384",
-        "the text `text` has 262145 bytes",
-        "`histogram`: empty",
-    ];
-    for (refused, message) in refused.into_iter().zip(messages) {
-        let error = refused.expect_err("it does not fit").to_string();
-        assert!(error.contains(message), "{error}");
-    }
-    assert_eq!((file.lost(), file.values_waiting()), (4, 0));
-}
-
-#[test]
 fn a_full_batch_is_written_without_a_flush() {
     let folder = Folder::new("batch");
     let mut file = folder.file();
@@ -111,17 +60,6 @@ fn a_full_batch_is_written_without_a_flush() {
     }
     assert_eq!(file.values_waiting(), 1);
     assert_eq!(records(file.path()).len(), 2);
-}
-
-#[test]
-fn dropping_the_file_writes_what_waits() {
-    let folder = Folder::new("drop");
-    let mut file = folder.file();
-    file.add_scalar("a", 0.5, 0, T).expect("it is taken");
-    let path = file.path().to_owned();
-    assert_eq!(records(&path).len(), 1);
-    drop(file);
-    assert_eq!(records(&path).len(), 2);
 }
 
 #[cfg(unix)]

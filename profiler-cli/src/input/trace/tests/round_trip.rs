@@ -252,71 +252,6 @@ fn the_rank_of_a_trace_is_kept() {
     assert_eq!(device.expect("a stream").device_name, "H100");
 }
 
-#[test]
-fn futures_polls_and_scopes_with_parents_elsewhere_are_kept() {
-    let events = [
-        complete("cpu_op", "spawn", (0.0, 100.0), r#""External id": 1"#),
-        on_track(
-            "cpu_op",
-            "work",
-            (1, 50),
-            (5.0, 400.0),
-            r#""External id": 2, "parent": 1, "future": true, "self_ns": 30000, "dropped": true"#,
-        ),
-        complete("user_annotation", "work", (10.0, 20.0), r#""parent": 2, "poll": true"#),
-        on_track(
-            "cpu_op",
-            "inside",
-            (1, 2),
-            (50.0, 10.0),
-            r#""External id": 3, "parent": 1, "panicked": true"#,
-        ),
-        complete(
-            "cpu_op",
-            "late",
-            (120.0, 10.0),
-            r#""External id": 4, "parent": 0, "self_ns": 4000"#,
-        ),
-        complete(
-            "cuda_runtime",
-            "cudaLaunchKernel",
-            (125.0, 1.0),
-            r#""External id": 4, "correlation": 100001, "counted": false"#,
-        ),
-        on_track(
-            "gpu_user_annotation",
-            "late",
-            (0, 8),
-            (140.0, 10.0),
-            r#""External id": 4, "ns": 10100, "self_ns": 9000"#,
-        ),
-        on_track(
-            "kernel",
-            "add",
-            (0, 9),
-            (141.0, 2.0),
-            r#""External id": 4, "correlation": 100001, "device": 0, "stream": 8, "grid": [1, 1, 1], "block": [1, 1, 1]"#,
-        ),
-        r#"{"ph": "M", "name": "thread_name", "pid": 0, "tid": 9, "args": {"name": "stream 8, overlapping 1", "stream": 8}}"#
-            .to_owned(),
-    ];
-    let about =
-        r#""profiler": {"name": "profiler-runtime", "missing": [["GPU times are not shown", 3]]}"#;
-    let timeline = of_text(&format!(
-        r#"{{{about}, "traceEvents": [{}]}}"#,
-        events.join(",")
-    ));
-    let kinds: BTreeSet<String> = timeline
-        .slices
-        .iter()
-        .map(|slice| format!("{:?}", slice.kind))
-        .collect();
-    assert_eq!(kinds.len(), 5, "{kinds:?}");
-    assert_eq!(timeline.launches.len(), 1);
-    assert_eq!(timeline.missing.len(), 1);
-    assert_kept(&timeline);
-}
-
 /// A trace of a window, with these frames as a stack.
 fn window(frames: &str) -> String {
     let text = |events: &str| {
@@ -587,19 +522,4 @@ fn names_of_arguments_mean_nothing_in_files_of_other_programs() {
     assert_eq!((inner.duration_ns, inner.parent), (1000, Some(0)));
     assert_eq!(inner.kind, SliceKind::Call);
     assert_eq!(&*timeline.names[inner.name as usize].location, "");
-}
-
-#[test]
-fn every_kind_of_slice_occurs() {
-    let kinds = |timeline: &Timeline| -> BTreeSet<String> {
-        timeline
-            .slices
-            .iter()
-            .map(|slice| format!("{:?}", slice.kind))
-            .collect()
-    };
-    let torch = kinds(&read(&torch()));
-    for kind in [SliceKind::Call, SliceKind::GpuRange, SliceKind::GpuWork] {
-        assert!(torch.contains(&format!("{kind:?}")), "{kind:?}");
-    }
 }

@@ -54,63 +54,6 @@ fn sums_up(energy: &DeviceEnergy, all: f64) {
 }
 
 #[test]
-fn energy_is_shared_by_time_and_the_rest_belongs_to_no_name() {
-    let mut intervals = tens(&[100.0]);
-    intervals.add(&span(7, 0, 6), 1);
-    intervals.add(&span(3, 6, 8), 1);
-    let energy = intervals.energy(None);
-    close(joules(&energy, 7), 60.0);
-    close(joules(&energy, 3), 20.0);
-    sums_up(&energy, 100.0);
-    let ids: Vec<u32> = energy.names.iter().map(|share| share.name).collect();
-    assert_eq!(ids, [3, 7]);
-}
-
-#[test]
-fn scopes_that_overlap_share_the_whole_interval() {
-    let mut intervals = tens(&[90.0]);
-    intervals.add(&span(1, 0, 10), 1);
-    intervals.add(&span(2, 0, 5), 1);
-    let energy = intervals.energy(None);
-    close(joules(&energy, 1), 60.0);
-    close(joules(&energy, 2), 30.0);
-    sums_up(&energy, 90.0);
-}
-
-#[test]
-fn a_scope_that_is_longer_than_the_intervals_gets_the_energy_of_all() {
-    let mut intervals = tens(&[100.0, 200.0, 300.0, 400.0]);
-    close(intervals.energy(None).unmeasured_joules, 1_000.0);
-    // Another stream was busy in the second one, which is known by then.
-    intervals.add(&span(2, 10, 20), 1);
-    intervals.add(&span(1, 5, 35), 1);
-    let energy = intervals.energy(None);
-    close(joules(&energy, 1), 50.0 + 100.0 + 300.0 + 200.0);
-    close(joules(&energy, 2), 100.0);
-    sums_up(&energy, 1_000.0);
-}
-
-#[test]
-fn the_time_of_a_scope_inside_is_not_that_of_the_scope_around_it() {
-    let mut intervals = tens(&[100.0, 200.0, 300.0]);
-    let inner = GpuSpan {
-        parent: Some(9),
-        ..span(1, 5, 20)
-    };
-    let outer = GpuSpan {
-        key: Some(9),
-        own: 15.0,
-        ..span(2, 0, 30)
-    };
-    intervals.add(&inner, 1);
-    intervals.add(&outer, 1);
-    let energy = intervals.energy(None);
-    close(joules(&energy, 1), 50.0 + 200.0);
-    close(joules(&energy, 2), 50.0 + 300.0);
-    assert!(intervals.children.is_empty());
-}
-
-#[test]
 fn the_children_of_a_lost_scope_belong_to_the_scope_around_it() {
     let mut intervals = tens(&[100.0, 100.0]);
     let inner = GpuSpan {
@@ -129,20 +72,6 @@ fn the_children_of_a_lost_scope_belong_to_the_scope_around_it() {
     let energy = intervals.energy(None);
     close(joules(&energy, 1), 100.0);
     close(joules(&energy, 2), 100.0);
-}
-
-#[test]
-fn times_after_the_newest_energy_wait_for_theirs() {
-    let mut intervals = tens(&[100.0]);
-    intervals.add(&span(1, 8, 24), 1);
-    close(joules(&intervals.energy(None), 1), 20.0);
-    // The energy of an interval is read after it has ended.
-    intervals.measure(20, measured(50.0, 10.0));
-    close(joules(&intervals.energy(None), 1), 70.0);
-    intervals.measure(30, measured(50.0, 10.0));
-    let energy = intervals.energy(None);
-    close(joules(&energy, 1), 90.0);
-    sums_up(&energy, 200.0);
 }
 
 #[test]

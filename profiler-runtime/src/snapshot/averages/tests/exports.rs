@@ -19,33 +19,6 @@ fn averages() -> KeyAverages {
 }
 
 #[test]
-fn a_name_stands_in_quotes_whatever_it_holds() {
-    let averages = averages();
-    let json = "\"a \\\"quoted\\\", name\\\\ with\\nlines;é\"";
-    let csv = "\"a \"\"quoted\"\", name\\ with\nlines;é\"";
-    assert!(
-        averages
-            .to_json()
-            .contains(&format!("{{\"name\":{json},\"tag\":"))
-    );
-    assert!(averages.to_csv().contains(&format!("\r\n{csv},")));
-    assert!(
-        averages
-            .callers()
-            .to_json()
-            .contains(&format!("{{\"caller\":{json},\"callee\":"))
-    );
-    assert!(
-        averages
-            .callers()
-            .to_csv()
-            .contains(&format!("\r\n{csv},exports: plain,1,1,"))
-    );
-    let table = averages.to_string();
-    assert!(table.contains("with\u{fffd}lines"), "{table}");
-}
-
-#[test]
 fn what_there_is_not_is_null_in_json_and_empty_in_csv() {
     let averages = averages();
     let json = averages.to_json();

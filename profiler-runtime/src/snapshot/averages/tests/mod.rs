@@ -75,46 +75,6 @@ fn assert_cpu(row: &Row, calls: (u64, u64), total: f64, own: f64) {
     close(cpu.self_ns, own * 1e6);
 }
 
-#[test]
-fn a_recursive_frame_counts_once() {
-    let mut sample = Sample::new();
-    let outer = sample.ms("tests: fib", 0, 0.0, 10.0);
-    let inner = sample.ms("tests: fib", outer, 1.0, 6.0);
-    sample.ms("tests: fib", inner, 2.0, 3.0);
-    let averages = sample.trace().key_averages();
-    let row = row(&averages, "tests: fib");
-    assert_cpu(row, (3, 1), 10.0, 10.0);
-    let cpu = row.cpu.as_ref().expect("a CPU time");
-    close(cpu.mean_ns, 19.0e6 / 3.0);
-    close(cpu.p50_ns, 6e6);
-    assert_eq!((cpu.self_percent, cpu.total_percent), (100.0, 100.0));
-    assert!(averages.to_string().contains(" 3/1"), "{averages}");
-}
-
-#[test]
-fn mutual_recursion_counts_once_too() {
-    let mut sample = Sample::new();
-    let even = sample.ms("tests: even", 0, 0.0, 10.0);
-    let odd = sample.ms("tests: odd", even, 1.0, 8.0);
-    let even = sample.ms("tests: even", odd, 2.0, 6.0);
-    sample.ms("tests: odd", even, 3.0, 4.0);
-    let averages = sample.trace().key_averages();
-    assert_cpu(row(&averages, "tests: even"), (2, 1), 10.0, 4.0);
-    assert_cpu(row(&averages, "tests: odd"), (2, 1), 8.0, 6.0);
-}
-
-#[test]
-fn a_scope_on_another_thread_is_no_child() {
-    let mut sample = Sample::new();
-    sample.ms("tests: spawner", 0, 0.0, 10.0);
-    let start = ms(1.0);
-    sample.on_thread(1, "tests: spawned", 0, start, ms(8.0).cast_signed());
-    let averages = sample.trace().key_averages();
-    assert_cpu(row(&averages, "tests: spawner"), (1, 1), 10.0, 10.0);
-    assert_cpu(row(&averages, "tests: spawned"), (1, 1), 8.0, 8.0);
-    close(averages.self_cpu_time_total_ns.expect("a sum"), 18e6);
-}
-
 /// A future that waits most of its time: polled in `around`, with a scope inside.
 fn waiting(around: &str) -> KeyAverages {
     let mut sample = Sample::new();
@@ -185,34 +145,6 @@ fn tables_have_stacks_only_if_rows_are_grouped_by_them() {
     assert_eq!(stacks(for_tables(&trace, GroupBy::new())), None);
     let by = GroupBy::new().group_by_stack(3);
     assert_eq!(stacks(for_tables(&trace, by)), Some((true, false)));
-}
-
-#[test]
-fn a_future_inside_of_its_like_is_recursive() {
-    let averages = waiting("tests: fetch");
-    assert_cpu(row(&averages, "tests: fetch"), (2, 1), 5.0, 5.0);
-}
-
-#[test]
-fn gpu_times_are_counted_once_on_each_stream() {
-    let mut sample = Sample::new();
-    let outer = sample.ms("tests: layer", 0, 0.0, 1.0);
-    sample.gpu(stream(0), 0, 100.0, 40.0);
-    let inner = sample.ms("tests: layer", outer, 0.1, 0.5);
-    sample.gpu(stream(0), 0, 60.0, 60.0);
-    sample.ms("tests: layer", inner, 0.2, 0.1);
-    sample.gpu(stream(1), 0, 30.0, 30.0);
-    let averages = sample.trace().key_averages();
-    let cuda = row(&averages, "tests: layer").cuda;
-    let cuda = cuda.expect("a GPU time");
-    assert_eq!(
-        (cuda.calls, cuda.total_ns, cuda.self_ns),
-        (3, 130.0, 130.0),
-        "the one on the other stream runs beside the outer one"
-    );
-    assert_eq!((cuda.self_percent, cuda.total_percent), (100.0, 100.0));
-    assert_eq!((cuda.p50_ns, cuda.max_ns), (60.0, 100.0));
-    assert_eq!(averages.self_cuda_time_total_ns, Some(130.0));
 }
 
 #[test]

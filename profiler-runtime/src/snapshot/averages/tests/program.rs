@@ -299,6 +299,7 @@ pub(super) struct Counted {
     pub(super) primitive_calls: u64,
     pub(super) cpu: [i64; 2],
     pub(super) cuda: [f64; 2],
+    pub(super) cuda_calls: u64,
 }
 
 impl Program {
@@ -319,6 +320,7 @@ impl Program {
                 .zip(1_u64..)
                 .find(|(_, key)| self.sample.scopes[index].cuda == *key);
             let Some((gpu, _)) = gpu else { continue };
+            row.cuda_calls += 1;
             row.cuda[1] += gpu.own;
             let on_stream = |around: &usize| {
                 self.known[*around]

@@ -78,6 +78,7 @@ proptest! {
             let [total, own] = row.cuda.as_ref().map_or([0.0; 2], |cuda| [cuda.total_ns, cuda.self_ns]);
             prop_assert!(near(total, counted.cuda[0]), "{:?} {:?}", row, counted);
             prop_assert!(near(own, counted.cuda[1]), "{:?} {:?}", row, counted);
+            prop_assert_eq!(row.cuda.map_or(0, |cuda| cuda.calls), counted.cuda_calls);
         }
 
         let callers = averages.callers().edges;
