@@ -14,18 +14,12 @@ pub struct Report {
     pub calls: BTreeMap<String, u64>,
     /// The objects that exist.
     pub alive: Objects,
-    /// The largest number of objects that existed at the same time.
-    pub peak: Objects,
     /// The objects that were ever created.
     pub created: Objects,
     /// Events that were destroyed with their context, and not individually.
     pub events_lost_with_context: u64,
-    /// Bytes of device memory in use.
-    pub bytes: u64,
     /// Operations that have ended or whose end is known, in the order of the calls.
     pub activities: Vec<Activity>,
-    /// Operations that were not logged, because the log was off or full.
-    pub unlogged: u64,
     /// Operations whose end is not known: stalled, or waiting for a host function.
     pub unfinished: u64,
     /// Invalid uses, on which a real driver may crash.
@@ -81,19 +75,13 @@ pub struct CuptiReport {
     pub callbacks_enabled: u64,
     /// The kinds of records that are enabled.
     pub kinds_enabled: Vec<u32>,
-    /// Driver calls that got a correlation number.
-    pub calls_traced: u64,
     /// Callbacks around driver calls: up to two per call.
     pub callbacks: u64,
-    /// Driver calls that a client made from its callbacks. They are not traced.
-    pub driver_calls_in_callbacks: u64,
     /// Flushes that include incomplete records.
     #[serde(default)]
     pub forced_flushes: u64,
     /// Buffers that were requested.
     pub buffers_requested: u64,
-    /// Requests for which the client handed out no buffer of at least 1024 bytes.
-    pub buffers_refused: u64,
     /// Buffers that were returned to the client.
     pub buffers_returned: u64,
     /// Buffers that belong to the library.
@@ -102,8 +90,6 @@ pub struct CuptiReport {
     pub buffers_kept: u64,
     /// Records that were written into buffers.
     pub records_written: u64,
-    /// Records that are in no buffer yet.
-    pub records_pending: u64,
     /// Records that a fault has dropped, and that the client can count.
     pub records_dropped: u64,
     /// Records for which there was no buffer, and that the client can count.

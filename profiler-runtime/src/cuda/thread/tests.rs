@@ -1,4 +1,4 @@
-//! Both ends of a scope, with a driver whose answers the tests set.
+//! Both ends of a scope, where what happens in between takes a driver whose answers the tests set.
 
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -8,11 +8,9 @@ use profiler_report::CudaLoss;
 use profiler_report::internal::RawStream;
 
 use super::beginning::{Begun, open};
-use super::ending::{close, must_wait};
+use super::ending::close;
 use super::scope::{CostSampling, GpuOptions, Mode, NewScope, StreamOwnership};
 use super::state::GpuThread;
-use super::synchronous::log_now;
-use super::target::{NamedBy, target};
 use crate::cuda::context::measurement::{CpuSpan, GpuMeasurement};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::ffi::fake::FakeDriver;
@@ -67,12 +65,6 @@ impl Bench {
     }
 
     fn end(&mut self, serial: u64) -> Box<GpuMeasurement> {
-        self.end_on_thread(serial, None)
-    }
-
-    /// Ends a scope, on a thread of another number if there is one.
-    fn end_on_thread(&mut self, serial: u64, number: Option<u32>) -> Box<GpuMeasurement> {
-        let number = number.unwrap_or_else(|| self.thread.number());
         let span = CpuSpan {
             end: 9,
             elapsed: 4,
@@ -81,114 +73,12 @@ impl Bench {
         };
         let mut opened = self.thread.stack.take(serial).unwrap();
         opened.set_span(span);
-        let mode = opened.mode;
-        let mut owner = StreamOwnership::Borrowed;
-        let measurement = close(opened, number, &self.driver, &mut owner, CostSampling::Off);
-        assert_eq!(
-            must_wait(mode, &measurement),
-            mode == Mode::Synchronous && measurement.loss.is_none()
-        );
-        measurement
+        let (number, mut owner) = (self.thread.number(), StreamOwnership::Borrowed);
+        close(opened, number, &self.driver, &mut owner, CostSampling::Off)
     }
 
     fn records(&self) -> usize {
         self.driver.calls("cuEventRecord")
-    }
-}
-
-#[test]
-fn a_scope_records_one_event_at_each_end() {
-    let mut bench = Bench::new();
-    let scope = bench.begin();
-    assert_eq!(bench.records(), 1);
-    let measurement = bench.end(scope);
-    assert_eq!(bench.records(), 2);
-    assert_eq!(
-        (
-            measurement.loss,
-            measurement.scope.name,
-            measurement.span.end
-        ),
-        (None, NAME, 9)
-    );
-    assert!(measurement.scope.has_begun && !measurement.is_fallback);
-    assert_eq!(measurement.scope.stream_key.stream, STREAM);
-}
-
-#[test]
-fn a_scope_owns_the_stream_that_its_call_names() {
-    let mut bench = Bench::new();
-    let scope = bench.begin();
-    let opened = bench.thread.stack.take(scope).unwrap();
-    assert!(matches!(opened.ownership, StreamOwnership::Owned { .. }));
-}
-
-#[test]
-fn without_a_stream_or_a_context_there_is_no_gpu_scope() {
-    let mut bench = Bench::new();
-    let begun = open(
-        &mut bench.thread,
-        &bench.driver,
-        NewScope::new(1, NAME),
-        None,
-    );
-    assert_eq!(begun.unwrap_err(), Begun::NoStream);
-    let _ = bench.driver.set_context(RawContext::NONE);
-    bench.context = RawContext::NONE;
-    let begun = bench.begin_on(RawStream::LEGACY, Mode::Later);
-    assert_eq!(begun, Err(Begun::NoContext));
-    assert_eq!(bench.records(), 0);
-}
-
-#[test]
-fn nested_scopes_know_their_parent() {
-    let mut bench = Bench::new();
-    let [outer, inner] = [bench.begin(), bench.begin()];
-    let inner = bench.end(inner);
-    let outer = bench.end(outer);
-    assert_eq!(
-        inner.parent.map(std::num::NonZero::get),
-        Some(outer.scope.key)
-    );
-    assert_eq!(outer.parent, None);
-}
-
-#[test]
-fn pairs_are_used_again() {
-    let mut bench = Bench::new();
-    for _ in 0..1_000 {
-        let scope = bench.begin();
-        bench.end(scope).give_back();
-    }
-    assert!(bench.driver.events() <= 64, "{}", bench.driver.events());
-}
-
-#[test]
-fn a_capture_is_left_alone_unless_the_call_asks_for_it() {
-    let mut bench = Bench::new();
-    bench.driver.set_capture(7);
-    let scope = bench.begin();
-    let measurement = bench.end(scope);
-    assert_eq!(measurement.loss, Some(CudaLoss::Captured));
-    assert!(!measurement.scope.has_begun);
-    let scope = bench.begin_on(STREAM, Mode::Captured).unwrap();
-    let measurement = bench.end(scope);
-    assert_eq!((measurement.loss, measurement.capture), (None, 7));
-    assert!(measurement.pair.unwrap().is_graph);
-    assert_eq!(bench.records(), 0);
-    assert_eq!(bench.driver.calls("cuEventRecordWithFlags"), 2);
-}
-
-#[test]
-fn a_scope_in_which_a_capture_begins_has_no_time() {
-    // The legacy default stream does not capture: the driver's answer is about other streams, whose captures a record
-    // would invalidate.
-    for (stream, records) in [(STREAM, 2), (RawStream::LEGACY, 1)] {
-        let mut bench = Bench::new();
-        let scope = bench.begin_on(stream, Mode::Later).unwrap();
-        bench.driver.set_capture(7);
-        assert_eq!(bench.end(scope).loss, Some(CudaLoss::Captured));
-        assert_eq!(bench.records(), records);
     }
 }
 
@@ -204,20 +94,6 @@ fn a_captured_scope_that_the_driver_refuses_takes_no_place() {
     bench.driver.repair("cuEventRecordWithFlags");
     let scope = bench.begin_on(STREAM, Mode::Captured).unwrap();
     assert_eq!(bench.end(scope).loss, None);
-}
-
-#[test]
-fn no_event_is_recorded_after_a_reset() {
-    let mut bench = Bench::new();
-    let scope = bench.begin();
-    bench.driver.set_context_id(Some(2));
-    let measurement = bench.end(scope);
-    assert_eq!(measurement.loss, Some(CudaLoss::ContextGone));
-    let context = measurement.pair.unwrap().context;
-    assert!(context.is_suspect());
-    let scope = bench.begin();
-    assert_eq!(bench.end(scope).loss, Some(CudaLoss::ContextGone));
-    assert_eq!(bench.records(), 1, "only before the reset");
 }
 
 #[test]
@@ -263,96 +139,6 @@ fn no_event_is_recorded_in_a_suspect_context() {
     context.set_suspect(false);
     let scope = bench.begin();
     assert_eq!(bench.end(scope).loss, None);
-}
-
-#[test]
-fn a_failed_context_is_left_alone() {
-    let mut bench = Bench::new();
-    let scope = bench.begin();
-    bench.driver.break_call("cuEventRecord", 719);
-    assert_eq!(bench.end(scope).loss, Some(CudaLoss::ContextFailed));
-    let calls = bench.records();
-    let scope = bench.begin();
-    assert_eq!(bench.end(scope).loss, Some(CudaLoss::ContextFailed));
-    assert_eq!(bench.records(), calls);
-}
-
-#[test]
-fn a_destroyed_stream_costs_only_its_own_scope() {
-    let mut bench = Bench::new();
-    let scope = bench.begin();
-    bench.driver.break_call("cuEventRecord", 400);
-    assert_eq!(bench.end(scope).loss, Some(CudaLoss::InvalidHandle));
-    bench.driver.repair("cuEventRecord");
-    let scope = bench.begin();
-    assert_eq!(bench.end(scope).loss, None);
-}
-
-#[test]
-fn a_per_thread_stream_ends_on_its_thread() {
-    let mut bench = Bench::new();
-    let begin = |bench: &mut Bench| bench.begin_on(RawStream::PER_THREAD, Mode::Later).unwrap();
-    let scope = begin(&mut bench);
-    let measurement = bench.end_on_thread(scope, Some(u32::MAX));
-    assert_eq!(measurement.loss, Some(CudaLoss::OtherThread));
-    let scope = begin(&mut bench);
-    assert_eq!(bench.end(scope).loss, None);
-}
-
-#[test]
-fn after_a_refusal_in_a_host_function_the_next_scopes_skip_the_driver() {
-    let mut bench = Bench::new();
-    bench.driver.break_call("cuEventRecord", 800);
-    let scope = bench.begin();
-    assert_eq!(bench.end(scope).loss, Some(CudaLoss::HostFunction));
-    bench.driver.repair("cuEventRecord");
-    let calls = bench.records();
-    for _ in 0..64 {
-        let scope = bench.begin();
-        assert_eq!(bench.end(scope).loss, Some(CudaLoss::HostFunction));
-    }
-    assert_eq!(bench.records(), calls);
-    let scope = bench.begin();
-    assert_eq!(bench.end(scope).loss, None);
-}
-
-#[test]
-fn a_synchronous_scope_waits_and_rejects_impossible_times() {
-    for (end, waited) in [(7.5, Ok(())), (4.0, Err(CudaLoss::ImpossibleTime))] {
-        let mut bench = Bench::new();
-        bench.driver.set_time(5.0);
-        let scope = bench.begin_on(STREAM, Mode::Synchronous).unwrap();
-        bench.driver.set_time(end);
-        bench.driver.hold();
-        let measurement = bench.end(scope);
-        let logged = log_now(
-            &bench.driver,
-            &measurement,
-            measurement.pair.unwrap(),
-            &mut None,
-        );
-        assert_eq!(logged, waited);
-        assert_eq!(bench.driver.calls("cuEventSynchronize"), 1);
-    }
-}
-
-#[test]
-fn the_stream_of_the_call_comes_before_that_of_the_thread() {
-    let mut bench = Bench::new();
-    let handles = |handle| StreamHandles {
-        stream: RawStream(ptr::without_provenance_mut(handle)),
-        context: bench.context,
-    };
-    let (current, explicit) = (handles(0x60), handles(0x61));
-    assert_eq!(target(&bench.thread, None), None);
-    bench.thread.replace_current(Some(Stream::unowned(current)));
-    let named = |explicit| {
-        let target = target(&bench.thread, explicit).unwrap();
-        assert!(!target.named_by.is_fallback() && !target.named_by.is_implicit());
-        (target.handles, target.named_by)
-    };
-    assert_eq!(named(None), (current, NamedBy::Thread));
-    assert_eq!(named(Some(explicit)), (explicit, NamedBy::Call));
 }
 
 #[test]

@@ -10,9 +10,6 @@ pub(crate) enum ClockMode {
     /// By `advance`, and by any call that waits: the clock jumps to the end of what the call waits
     /// for.
     Virtual,
-    /// Only by `advance`: a call that waits returns after another thread has advanced the clock far
-    /// enough.
-    Manual,
 }
 
 /// The time since the driver was loaded. It never goes back, even if the pace changes.
@@ -40,7 +37,7 @@ impl Clock {
     pub(crate) fn now(&self) -> u64 {
         match self.pace {
             ClockMode::Real => self.at + nanoseconds(self.since.elapsed()),
-            ClockMode::Virtual | ClockMode::Manual => self.at,
+            ClockMode::Virtual => self.at,
         }
     }
 

@@ -133,15 +133,6 @@ fn report() -> Report {
             m.modules.alive(),
             memory.alive(),
         ]),
-        peak: objects([
-            m.contexts.peak(),
-            m.streams.peak(),
-            m.events.peak(),
-            m.graphs.peak(),
-            m.execs.peak(),
-            m.modules.peak(),
-            memory.peak,
-        ]),
         created: objects([
             m.contexts.created(),
             m.streams.created(),
@@ -152,11 +143,7 @@ fn report() -> Report {
             memory.created,
         ]),
         events_lost_with_context: m.log.events_lost_with_context,
-        bytes: (0..m.devices.len())
-            .map(|device| memory.in_use(device))
-            .sum(),
         activities,
-        unlogged: m.log.unlogged,
         unfinished: m.timeline.unfinished(),
         misuses: m.log.misuses.clone(),
         unread_records: m.log.unread_records,

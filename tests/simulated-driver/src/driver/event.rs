@@ -189,12 +189,9 @@ impl DriverState {
         Ok(thread::planned_time().unwrap_or(ms))
     }
 
-    /// Converts a time to that of the devices' clocks, in nanoseconds and in steps of their
-    /// resolution.
+    /// Converts a time to that of the devices' clocks, in whole nanoseconds.
     fn device_time(&self, at: u64) -> f64 {
-        let at = at as f64 * (1.0 + self.settings.clock_drift_ppm / 1e6);
-        let step = self.settings.event_resolution_ns.max(1) as f64;
-        (at / step).floor() * step
+        (at as f64 * (1.0 + self.settings.clock_drift_ppm / 1e6)).floor()
     }
 
     fn time_of(&mut self, handle: usize) -> CudaResult<u64> {

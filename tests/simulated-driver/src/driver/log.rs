@@ -10,7 +10,6 @@ const MAX_MISUSES: usize = 1_000;
 pub(crate) struct Log {
     pub(crate) logging: bool,
     pub(crate) activities: Vec<Activity>,
-    pub(crate) unlogged: u64,
     pub(crate) misuses: Vec<Misuse>,
     pub(crate) unread_records: u64,
     pub(crate) captures_invalidated: u64,
@@ -24,7 +23,6 @@ impl Log {
         Self {
             logging: true,
             activities: Vec::new(),
-            unlogged: 0,
             misuses: Vec::new(),
             unread_records: 0,
             captures_invalidated: 0,
@@ -37,8 +35,6 @@ impl Log {
     pub(crate) fn push(&mut self, activity: impl FnOnce() -> Activity) {
         if self.logging && self.activities.len() < MAX_ACTIVITIES {
             self.activities.push(activity());
-        } else {
-            self.unlogged += 1;
         }
     }
 
@@ -51,10 +47,5 @@ impl Log {
                 thread: super::thread::id(),
             });
         }
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.activities = Vec::new();
-        self.unlogged = 0;
     }
 }

@@ -39,7 +39,6 @@ struct Allocation {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     alive: BTreeMap<usize, Allocation>,
-    pub(crate) peak: u64,
     pub(crate) created: u64,
 }
 
@@ -82,7 +81,6 @@ impl Memory {
     fn insert(&mut self, address: usize, allocation: Allocation) {
         self.alive.insert(address, allocation);
         self.created += 1;
-        self.peak = self.peak.max(self.alive());
     }
 
     /// Frees the allocation that begins at `address`. Returns `false` if there is none.

@@ -96,7 +96,6 @@ fn command(line: &str, words: &[&str]) -> Result<(), ScriptError> {
         ["host-function-calls", "abort"] => policy::set_host_calls(HostCallPolicy::Abort),
         ["log", "on"] => LockedState::new().log.logging = true,
         ["log", "off"] => LockedState::new().log.logging = false,
-        ["log", "clear"] => LockedState::new().log.clear(),
         ["fault", entry, rest @ ..] => return add_fault(entry, rest),
         ["clear-faults"] => {
             let all = exports::all().chain(exports::tools());
@@ -126,12 +125,8 @@ fn setting(settings: &mut Settings, words: &[&str]) -> Result<(), ScriptError> {
             settings.kernels.insert((*name).to_owned(), duration(time)?);
         }
         ["default-kernel", time] => settings.default_kernel_ns = duration(time)?,
-        ["launch-latency", time] => settings.launch_latency_ns = duration(time)?,
-        ["launch-queue", "unlimited"] => settings.launch_queue = None,
         ["launch-queue", depth] => settings.launch_queue = Some(number::<usize>(depth)?.max(1)),
         ["copy", time] => settings.copy_ns = duration(time)?,
-        ["copy-bytes-per-us", bytes] => settings.copy_bytes_per_us = number(bytes)?,
-        ["event-resolution", time] => settings.event_resolution_ns = duration(time)?,
         ["clock-drift-ppm", drift] => settings.clock_drift_ppm = number(drift)?,
         ["current-context", "required"] => settings.current_context_required = true,
         ["current-context", "optional"] => settings.current_context_required = false,
@@ -161,11 +156,10 @@ fn device(line: &str, words: &[&str]) -> Result<(), ScriptError> {
             let name = line.split_once(" name ").map_or("", |(_, name)| name);
             name.trim().clone_into(&mut device.name);
         }
-        ["memory", bytes] => device.bytes = number(bytes)?,
         ["attribute", attribute, value] => {
             device.attributes.insert(number(attribute)?, number(value)?);
         }
-        _ => return Err("a device has a name, a memory and attributes".to_owned()),
+        _ => return Err("a device has a name and attributes".to_owned()),
     }
     Ok(())
 }
@@ -174,8 +168,7 @@ fn set_pace(pace: &str) -> Result<(), ScriptError> {
     let pace = match pace {
         "real" => ClockMode::Real,
         "virtual" => ClockMode::Virtual,
-        "manual" => ClockMode::Manual,
-        _ => return Err("the clock is `real`, `virtual` or `manual`".to_owned()),
+        _ => return Err("the clock is `real` or `virtual`".to_owned()),
     };
     LockedState::new().clock.set_pace(pace);
     notify_all();

@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The bytes that a copy or fill transfers per microsecond.
+const BYTES_PER_US: u64 = 16_000;
+
 /// One simulated device.
 #[derive(Clone, Debug)]
 pub(crate) struct DeviceSettings {
@@ -63,17 +66,11 @@ pub(crate) struct Settings {
     pub(crate) kernels: BTreeMap<String, u64>,
     /// The duration of a kernel that specifies none, in nanoseconds.
     pub(crate) default_kernel_ns: u64,
-    /// The nanoseconds from a call that queues work to the earliest start of that work.
-    pub(crate) launch_latency_ns: u64,
     /// How many operations may be queued or running on all devices before calls that queue more
     /// wait. `None` is unlimited.
     pub(crate) launch_queue: Option<usize>,
     /// The duration of a copy or fill of no bytes, in nanoseconds.
     pub(crate) copy_ns: u64,
-    /// The bytes that a copy or fill transfers per microsecond.
-    pub(crate) copy_bytes_per_us: u64,
-    /// The resolution of event times, in nanoseconds.
-    pub(crate) event_resolution_ns: u64,
     /// How much faster the devices' clocks run than the host's, in parts per million.
     pub(crate) clock_drift_ppm: f64,
     /// `true` if calls with an event or a stream need a current context.
@@ -93,11 +90,8 @@ impl Default for Settings {
             hidden: BTreeSet::new(),
             kernels: BTreeMap::new(),
             default_kernel_ns: 10_000,
-            launch_latency_ns: 0,
             launch_queue: None,
             copy_ns: 1_000,
-            copy_bytes_per_us: 16_000,
-            event_resolution_ns: 1,
             clock_drift_ppm: 0.0,
             current_context_required: false,
             current_context_everywhere: false,
@@ -109,6 +103,6 @@ impl Default for Settings {
 impl Settings {
     /// Returns the nanoseconds that a copy or fill of `bytes` takes.
     pub(crate) fn copy_time(&self, bytes: usize) -> u64 {
-        self.copy_ns + (bytes as u64).saturating_mul(1_000) / self.copy_bytes_per_us.max(1)
+        self.copy_ns + (bytes as u64).saturating_mul(1_000) / BYTES_PER_US
     }
 }

@@ -50,7 +50,6 @@ pub(crate) struct Slab<T> {
     /// `true` if a handle is reused immediately.
     is_reused: bool,
     alive: usize,
-    peak: usize,
     created: u64,
 }
 
@@ -62,7 +61,6 @@ impl<T> Slab<T> {
             free: VecDeque::new(),
             is_reused: false,
             alive: 0,
-            peak: 0,
             created: 0,
         }
     }
@@ -74,7 +72,6 @@ impl<T> Slab<T> {
 
     pub(crate) fn insert(&mut self, value: T) -> usize {
         self.alive += 1;
-        self.peak = self.peak.max(self.alive);
         self.created += 1;
         // Keep 64 free slots unused, so that the use of a destroyed object is recognized.
         let index = if self.is_reused {
@@ -170,10 +167,6 @@ impl<T> Slab<T> {
         self.alive as u64
     }
 
-    pub(crate) fn peak(&self) -> u64 {
-        self.peak as u64
-    }
-
     pub(crate) fn created(&self) -> u64 {
         self.created
     }
@@ -195,7 +188,7 @@ mod tests {
             assert_eq!(slab.get(first), Err(Missing::Destroyed));
             slab.remove(handle, Missing::Destroyed).unwrap();
         }
-        assert_eq!((slab.alive(), slab.peak(), slab.created()), (0, 1, 26));
+        assert_eq!((slab.alive(), slab.created()), (0, 26));
     }
 
     #[test]

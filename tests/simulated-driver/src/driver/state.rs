@@ -199,7 +199,6 @@ impl LockedState {
             match (left, self.clock.pace()) {
                 (0, _) => return,
                 (_, ClockMode::Virtual) => self.advance_to(at),
-                (_, ClockMode::Manual) => self.wait_for_change(),
                 // Sleep less than asked for, because a sleep may overrun; spin for the rest.
                 (200_000.., ClockMode::Real) => {
                     self.without_lock(|| std::thread::sleep(Duration::from_nanos(left - 150_000)));

@@ -115,11 +115,6 @@ impl DriverState {
     /// Queues `task` after `after`, and returns its end.
     pub(crate) fn submit(&mut self, after: &Join, task: Box<Task>, place: Location) -> Point {
         let enqueued = self.clock.now();
-        let latency = if task.event.is_some() {
-            0
-        } else {
-            self.settings.launch_latency_ns
-        };
         let fault = thread::take_work_fault();
         let event = task.event;
         let origin = cupti::origin(task.kind);
@@ -129,7 +124,7 @@ impl DriverState {
             place,
             thread: thread::id(),
             enqueued,
-            start: (enqueued + latency).max(after.at),
+            start: enqueued.max(after.at),
             fails: if let Some(WorkFault::Fail(code)) = fault {
                 Some(code)
             } else {

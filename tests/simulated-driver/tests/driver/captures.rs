@@ -1,5 +1,4 @@
-//! Captures turn work into graphs, and are invalidated by the calls that invalidate them on a real
-//! driver.
+//! Captures are invalidated by the calls that invalidate them on a real driver, which the tests of the profiler see.
 
 use std::thread;
 
@@ -9,308 +8,150 @@ const GLOBAL: u32 = 0;
 const THREAD_LOCAL: u32 = 1;
 const RELAXED: u32 = 2;
 
-fn capturing(driver: &Driver, mode: u32) -> usize {
-    let stream = driver.stream(NON_BLOCKING);
-    assert_eq!(driver.cuStreamBeginCapture_v2(stream, mode), 0);
-    stream
-}
-
-fn status(driver: &Driver, stream: usize) -> u32 {
-    made(|status| driver.cuStreamIsCapturing(stream, status))
-}
-
-fn on_another_thread(call: impl FnOnce() -> u32 + Send) -> u32 {
+fn elsewhere(call: impl FnOnce() -> u32 + Send) -> u32 {
     thread::scope(|scope| scope.spawn(call).join().expect("no panic"))
 }
 
-#[test]
-fn captured_work_runs_with_each_launch_of_the_graph() {
-    let driver = Driver::ready();
-    let (kernel, stream) = (driver.kernel("work_10us"), capturing(&driver, GLOBAL));
-    assert_eq!(status(&driver, stream), 1);
-    assert_eq!(
-        (driver.launch(kernel, stream), driver.launch(kernel, stream)),
-        (0, 0)
-    );
-    let graph: usize = made(|graph| driver.cuStreamEndCapture(stream, graph));
-    assert_eq!(status(&driver, stream), 0);
-    assert_eq!(driver.report().kernels().count(), 0);
-    let exec: usize = made(|exec| driver.cuGraphInstantiateWithFlags(exec, graph, 0));
-    let before = driver.now();
-    assert_eq!(
-        (
-            driver.cuGraphLaunch(exec, stream),
-            driver.cuGraphLaunch(exec, stream)
-        ),
-        (0, 0)
-    );
-    assert_eq!(driver.cuStreamSynchronize(stream), 0);
-    assert_eq!(driver.now() - before, 40_000);
-    let report = driver.report();
-    assert!(
-        report
-            .kernels()
-            .all(|kernel| kernel.graph == Some(exec as u64))
-    );
-    assert_eq!(report.kernels().count(), 4);
-    assert_eq!(
-        (
-            driver.cuGraphExecDestroy(exec),
-            driver.cuGraphDestroy(graph)
-        ),
-        (0, 0)
-    );
-    assert_eq!(
-        (
-            driver.report().alive.graphs,
-            driver.report().alive.graph_execs
-        ),
-        (0, 0)
-    );
-}
+/// A call with the stream that captures.
+type Call<'a> = &'a dyn Fn(usize) -> u32;
 
 #[test]
-fn an_event_recorded_in_a_capture_has_no_time() {
+fn each_call_that_a_capture_does_not_allow_is_refused_and_may_invalidate_it() {
     let driver = Driver::ready();
-    let (event, stream) = (driver.event(), capturing(&driver, RELAXED));
-    assert_eq!(driver.cuEventRecord(event, stream), 0);
-    assert_eq!(driver.cuEventQuery(event), 907);
-    assert_eq!(driver.cuEventSynchronize(event), 907);
-    assert_eq!(driver.cuEventElapsedTime(&mut 0.0, event, event), 907);
-    assert_eq!(
-        status(&driver, stream),
-        2,
-        "to ask for it spoils the capture"
-    );
-    assert_eq!(driver.cuStreamEndCapture(stream, &mut 0), 901);
-    assert_eq!(
-        driver.cuEventQuery(event),
-        907,
-        "until it is recorded again"
-    );
-    assert_eq!(driver.cuEventRecord(event, stream), 0);
-    assert_eq!(driver.cuEventQuery(event), 0);
-}
-
-#[test]
-fn an_external_event_is_recorded_by_each_launch() {
-    let driver = Driver::ready();
-    let (kernel, start, end) = (driver.kernel("work_10us"), driver.event(), driver.event());
-    let stream = capturing(&driver, GLOBAL);
-    assert_eq!(driver.cuEventRecordWithFlags(start, stream, 1), 0);
-    assert_eq!(driver.launch(kernel, stream), 0);
-    assert_eq!(driver.cuEventRecordWithFlags(end, stream, 1), 0);
-    let graph: usize = made(|graph| driver.cuStreamEndCapture(stream, graph));
-    assert_eq!(
-        made::<usize>(|count| driver.cuGraphGetNodes(graph, std::ptr::null_mut(), count)),
-        3
-    );
-    let exec: usize = made(|exec| driver.cuGraphInstantiateWithFlags(exec, graph, 0));
-    let mut ms = 0.0;
-    assert_eq!(
-        driver.cuEventElapsedTime(&raw mut ms, start, end),
-        400,
-        "nothing ran yet"
-    );
-    for _ in 0..2 {
-        assert_eq!(driver.cuGraphLaunch(exec, stream), 0);
-        assert_eq!(driver.cuEventQuery(end), 600);
-        assert_eq!(driver.cuEventSynchronize(end), 0);
-        assert!((driver.ns(start, end) - 10_000.0).abs() < 0.5);
-    }
-    assert_eq!(driver.report().event_records().count(), 4);
-    assert_eq!(
-        driver.cuEventRecordWithFlags(end, stream, 1),
-        1,
-        "only in a capture"
-    );
-}
-
-#[test]
-fn a_query_invalidates_a_global_capture_of_another_thread() {
-    let driver = Driver::ready();
-    let (event, stream) = (driver.recorded(0), capturing(&driver, GLOBAL));
-    assert_eq!(on_another_thread(|| driver.cuEventQuery(event)), 900);
-    assert_eq!(status(&driver, stream), 2);
-    assert_eq!(driver.cuEventRecord(event, stream), 901);
-    let mut graph = 7;
-    assert_eq!(driver.cuStreamEndCapture(stream, &raw mut graph), 901);
-    assert_eq!((graph, status(&driver, stream)), (0, 0));
-    assert_eq!(driver.report().captures_invalidated, 1);
-}
-
-#[test]
-fn a_query_by_a_relaxed_thread_invalidates_no_capture() {
-    let driver = Driver::ready();
-    let (event, stream) = (driver.recorded(0), capturing(&driver, GLOBAL));
-    let relaxed = || {
-        let mut mode = RELAXED;
-        assert_eq!(driver.cuThreadExchangeStreamCaptureMode(&raw mut mode), 0);
-        assert_eq!(mode, GLOBAL);
-        driver.cuEventQuery(event)
+    let kernel = driver.kernel("work_10us");
+    let context: usize = made(|context| driver.cuCtxGetCurrent(context));
+    let [event, outside] = [(); 2].map(|()| driver.recorded(0));
+    let query: Call = &|_| driver.cuEventQuery(outside);
+    let query_elsewhere: Call = &|_| elsewhere(|| driver.cuEventQuery(outside));
+    let relaxed_elsewhere: Call = &|_| {
+        elsewhere(|| {
+            let mut mode = RELAXED;
+            assert_eq!(driver.cuThreadExchangeStreamCaptureMode(&raw mut mode), 0);
+            assert_eq!(mode, GLOBAL);
+            driver.cuEventQuery(outside)
+        })
     };
-    assert_eq!(on_another_thread(relaxed), 0);
-    assert_eq!(status(&driver, stream), 1);
-}
-
-#[test]
-fn captures_of_other_modes_allow_queries_by_other_threads() {
-    let driver = Driver::ready();
-    let event = driver.recorded(0);
-    for (mode, own) in [(THREAD_LOCAL, 900), (RELAXED, 0)] {
-        let stream = capturing(&driver, mode);
-        assert_eq!(on_another_thread(|| driver.cuEventQuery(event)), 0);
-        assert_eq!(status(&driver, stream), 1);
-        assert_eq!(driver.cuEventQuery(event), own);
-        driver.cuStreamEndCapture(stream, &mut 0);
+    let record: Call = &|_| driver.cuEventRecord(event, 0);
+    let record_elsewhere: Call = &|_| {
+        elsewhere(|| {
+            assert_eq!(driver.cuCtxSetCurrent(context), 0);
+            driver.cuEventRecord(event, 0)
+        })
+    };
+    let query_captured: Call = &|stream| {
+        assert_eq!(driver.cuEventRecord(event, stream), 0);
+        let code = driver.cuEventQuery(event);
+        assert_eq!(driver.cuEventElapsedTime(&mut 0.0, event, event), code);
+        code
+    };
+    let all = [GLOBAL, THREAD_LOCAL, RELAXED].as_slice();
+    let [global, local, relaxed] = [&all[..1], &all[1..2], &all[2..]];
+    // The modes of the capture, the flags of its stream, the call, its code, and that of the end of the capture.
+    let calls: [(&[u32], u32, Call, u32, u32); 18] = [
+        (global, NON_BLOCKING, query_elsewhere, 900, 901),
+        (global, NON_BLOCKING, relaxed_elsewhere, 0, 0),
+        (&all[1..], NON_BLOCKING, query_elsewhere, 0, 0),
+        (&all[..2], NON_BLOCKING, query, 900, 901),
+        (relaxed, NON_BLOCKING, query, 0, 0),
+        (relaxed, NON_BLOCKING, query_captured, 907, 901),
+        // Work in the legacy stream would wait for a blocking stream. A question does not, according to the manual.
+        (all, 0, record, 906, 901),
+        (all, 0, record_elsewhere, 906, 901),
+        (relaxed, 0, &|_| driver.launch(kernel, 0), 906, 901),
+        (
+            relaxed,
+            0,
+            &|_| driver.cuStreamIsCapturing(0, &mut 0),
+            906,
+            0,
+        ),
+        (relaxed, NON_BLOCKING, &|_| driver.launch(kernel, 0), 0, 0),
+        (all, 0, &|_| driver.cuEventRecord(outside, PER_THREAD), 0, 0),
+        (
+            relaxed,
+            0,
+            &|_| driver.cuStreamBeginCapture_v2(0, RELAXED),
+            900,
+            0,
+        ),
+        (
+            relaxed,
+            0,
+            &|stream| driver.cuStreamBeginCapture_v2(stream, RELAXED),
+            401,
+            0,
+        ),
+        (relaxed, 0, &|stream| driver.cuStreamQuery(stream), 900, 901),
+        (relaxed, 0, &|_| driver.cuCtxSynchronize(), 900, 901),
+        (
+            local,
+            NON_BLOCKING,
+            &|stream| elsewhere(|| driver.cuStreamEndCapture(stream, &mut 0)),
+            908,
+            0,
+        ),
+        (
+            global,
+            NON_BLOCKING,
+            &|stream| driver.cuStreamWaitEvent(stream, outside, 0),
+            905,
+            901,
+        ),
+    ];
+    let mut invalidated = 0;
+    for (case, (modes, flags, call, code, end)) in calls.into_iter().enumerate() {
+        for mode in modes {
+            let stream = driver.stream(flags);
+            assert_eq!(driver.cuStreamBeginCapture_v2(stream, *mode), 0);
+            assert_eq!(call(stream), code, "{case}, {mode}");
+            let status: u32 = made(|status| driver.cuStreamIsCapturing(stream, status));
+            assert_eq!(status, if end == 901 { 2 } else { 1 }, "{case}, {mode}");
+            let mut graph = 7;
+            let ended = driver.cuStreamEndCapture(stream, &raw mut graph);
+            assert_eq!((ended, graph == 0), (end, end != 0), "{case}, {mode}");
+            invalidated += u64::from(end == 901);
+            assert_eq!(driver.report().captures_invalidated, invalidated, "{case}");
+            assert_eq!(driver.cuEventRecord(event, 0), 0, "the capture is over");
+        }
     }
 }
 
 #[test]
-fn the_legacy_stream_must_not_wait_for_a_capturing_stream() {
-    let driver = Driver::ready();
-    let (kernel, event, stream) = (driver.kernel("work_10us"), driver.event(), driver.stream(0));
-    // Work that would wait invalidates the capture. A query does not, according to the manual.
-    for (call, end) in [
-        (&|| driver.launch(kernel, 0), 901),
-        (&|| driver.cuEventRecord(event, 0), 901),
-        (&|| driver.cuStreamIsCapturing(0, &mut 0), 0),
-    ] as [(&dyn Fn() -> u32, u32); 3]
-    {
-        assert_eq!(driver.cuStreamBeginCapture_v2(stream, RELAXED), 0);
-        assert_eq!(call(), 906);
-        assert_eq!(driver.cuStreamEndCapture(stream, &mut 0), end);
-    }
-    let stream = capturing(&driver, RELAXED);
-    assert_eq!(
-        driver.launch(kernel, 0),
-        0,
-        "a non-blocking stream does not matter to it"
-    );
-    assert_eq!(status(&driver, stream), 1);
-    assert_eq!(driver.cuStreamBeginCapture_v2(0, RELAXED), 900);
-    assert_eq!(driver.cuStreamBeginCapture_v2(stream, RELAXED), 401);
-}
-
-#[test]
-fn a_record_in_the_legacy_stream_invalidates_captures_of_blocking_streams() {
+fn what_needs_a_capture_is_refused_without_one() {
     let driver = Driver::ready();
     let (stream, event) = (driver.stream(0), driver.event());
-    let context: usize = made(|context| driver.cuCtxGetCurrent(context));
-    let record = || {
-        assert_eq!(driver.cuCtxSetCurrent(context), 0);
-        driver.cuEventRecord(event, 0)
-    };
-    for mode in [GLOBAL, THREAD_LOCAL, RELAXED] {
-        // The thread that records and the mode of the capture make no difference.
-        for record in [&record, &|| on_another_thread(record)] as [&dyn Fn() -> u32; 2] {
-            assert_eq!(status(&driver, 0), 0);
-            assert_eq!(driver.cuStreamBeginCapture_v2(stream, mode), 0);
-            assert_eq!(record(), 906, "mode {mode}");
-            assert_eq!(status(&driver, stream), 2, "it is invalidated");
-            assert_eq!(driver.cuStreamEndCapture(stream, &mut 0), 901);
-            assert_eq!(record(), 0, "the capture is over");
-        }
-    }
-    // The per-thread default stream does not synchronize with the legacy stream.
-    assert_eq!(driver.cuStreamBeginCapture_v2(stream, GLOBAL), 0);
-    assert_eq!(driver.cuEventRecord(event, PER_THREAD), 0);
-    assert_eq!(driver.cuStreamEndCapture(stream, &mut 0), 0);
+    assert_eq!(driver.cuStreamEndCapture(stream, &mut 0), 401);
+    assert_eq!(driver.cuEventRecordWithFlags(event, stream, 1), 1);
 }
 
 #[test]
-fn a_capturing_stream_must_not_be_queried_or_waited_for() {
+fn captures_do_not_mix() {
     let driver = Driver::ready();
-    let calls: [&dyn Fn(usize) -> u32; 3] = [
-        &|stream| driver.cuStreamQuery(stream),
-        &|stream| driver.cuStreamSynchronize(stream),
-        &|_| driver.cuCtxSynchronize(),
-    ];
-    for call in calls {
-        let stream = capturing(&driver, RELAXED);
-        assert_eq!(call(stream), 900);
-        assert_eq!(driver.cuStreamEndCapture(stream, &mut 0), 901);
-    }
-}
-
-#[test]
-fn streams_fork_by_the_events_of_a_capture_and_must_be_joined() {
-    let driver = Driver::ready();
-    let (kernel, other) = (driver.kernel("work_10us"), driver.stream(NON_BLOCKING));
-    let (fork, join) = (driver.event(), driver.event());
-    for (comes_back, code) in [(true, 0), (false, 904)] {
-        let stream = capturing(&driver, GLOBAL);
-        assert_eq!(driver.cuEventRecord(fork, stream), 0);
-        assert_eq!(driver.cuStreamWaitEvent(other, fork, 0), 0);
-        assert_eq!(status(&driver, other), 1);
-        assert_eq!(
-            (driver.launch(kernel, stream), driver.launch(kernel, other)),
-            (0, 0)
-        );
-        if comes_back {
-            assert_eq!(driver.cuEventRecord(join, other), 0);
-            assert_eq!(driver.cuStreamWaitEvent(stream, join, 0), 0);
-        }
-        assert_eq!(driver.cuStreamEndCapture(stream, &mut 0), code);
-        assert_eq!(status(&driver, other), 0);
-    }
-}
-
-#[test]
-fn branches_of_a_graph_run_at_the_same_time() {
-    let driver = Driver::ready();
-    let (kernel, other) = (driver.kernel("work_10us"), driver.stream(NON_BLOCKING));
-    let (fork, join, stream) = (driver.event(), driver.event(), capturing(&driver, GLOBAL));
-    assert_eq!(driver.cuEventRecord(fork, stream), 0);
-    assert_eq!(driver.cuStreamWaitEvent(other, fork, 0), 0);
-    assert_eq!(
-        (driver.launch(kernel, stream), driver.launch(kernel, other)),
-        (0, 0)
-    );
-    assert_eq!(driver.cuEventRecord(join, other), 0);
-    assert_eq!(driver.cuStreamWaitEvent(stream, join, 0), 0);
-    assert_eq!(driver.launch(kernel, stream), 0);
-    let graph: usize = made(|graph| driver.cuStreamEndCapture(stream, graph));
-    let exec: usize = made(|exec| driver.cuGraphInstantiateWithFlags(exec, graph, 0));
-    let before = driver.now();
-    assert_eq!(driver.cuGraphLaunch(exec, stream), 0);
-    assert_eq!(driver.cuStreamSynchronize(stream), 0);
-    assert_eq!(driver.now() - before, 20_000);
-}
-
-#[test]
-fn launches_of_a_graph_never_overlap() {
-    let driver = Driver::ready();
-    let (kernel, stream) = (driver.kernel("work_10us"), capturing(&driver, GLOBAL));
-    assert_eq!(driver.launch(kernel, stream), 0);
-    let graph: usize = made(|graph| driver.cuStreamEndCapture(stream, graph));
-    let exec: usize = made(|exec| driver.cuGraphInstantiateWithFlags(exec, graph, 0));
-    let (before, other) = (driver.now(), driver.stream(NON_BLOCKING));
-    assert_eq!(
-        (
-            driver.cuGraphLaunch(exec, stream),
-            driver.cuGraphLaunch(exec, other)
-        ),
-        (0, 0)
-    );
-    assert_eq!(driver.cuStreamSynchronize(other), 0);
-    assert_eq!(driver.now() - before, 20_000);
-}
-
-#[test]
-fn a_capture_is_isolated_and_bound_to_its_thread() {
-    let driver = Driver::ready();
-    let (outside, first) = (driver.recorded(0), capturing(&driver, THREAD_LOCAL));
-    assert_eq!(
-        on_another_thread(|| driver.cuStreamEndCapture(first, &mut 0)),
-        908
-    );
-    assert_eq!(driver.cuStreamWaitEvent(first, outside, 0), 905);
-    assert_eq!(driver.cuStreamEndCapture(first, &mut 0), 901);
-    let (first, second) = (capturing(&driver, RELAXED), capturing(&driver, RELAXED));
     let event = driver.event();
+    let [first, second] = [(); 2].map(|()| driver.stream(NON_BLOCKING));
+    for stream in [first, second] {
+        assert_eq!(driver.cuStreamBeginCapture_v2(stream, RELAXED), 0);
+    }
     assert_eq!(driver.cuEventRecord(event, first), 0);
     assert_eq!(driver.cuStreamWaitEvent(second, event, 0), 902);
-    assert_eq!((status(&driver, first), status(&driver, second)), (2, 2));
-    assert_eq!(driver.cuStreamEndCapture(driver.stream(0), &mut 0), 401);
+    let ends = [first, second].map(|stream| driver.cuStreamEndCapture(stream, &mut 0));
+    assert_eq!(ends, [901; 2]);
+}
+
+#[test]
+fn a_fork_that_is_not_joined_is_an_error() {
+    let driver = Driver::ready();
+    let (kernel, event) = (driver.kernel("work_10us"), driver.event());
+    let [stream, other] = [(); 2].map(|()| driver.stream(NON_BLOCKING));
+    for (is_joined, code) in [(true, 0), (false, 904)] {
+        assert_eq!(driver.cuStreamBeginCapture_v2(stream, GLOBAL), 0);
+        assert_eq!(driver.cuEventRecord(event, stream), 0);
+        assert_eq!(driver.cuStreamWaitEvent(other, event, 0), 0);
+        assert_eq!(driver.launch(kernel, other), 0);
+        if is_joined {
+            assert_eq!(driver.cuEventRecord(event, other), 0);
+            assert_eq!(driver.cuStreamWaitEvent(stream, event, 0), 0);
+        }
+        assert_eq!(driver.cuStreamEndCapture(stream, &mut 0), code);
+    }
 }

@@ -1,205 +1,261 @@
-//! The simulated CUPTI tells its client of each driver call, and when the devices did what.
+//! The simulated CUPTI loses, changes and misorders what a script says, and notices what its client must not do.
 
-use crate::cupti_client::{
-    Cupti, DRIVER, GRAPH_LAUNCH, KERNEL, LAUNCH, MEMCPY, MEMSET, SYNCHRONIZATION,
-};
-use crate::support::{Driver, NON_BLOCKING, made};
+use std::sync::atomic::Ordering::SeqCst;
+use std::thread;
 
-#[test]
-fn a_launch_calls_back_before_and_after_itself() {
+use crate::cupti_client::{Cupti, KERNEL, LAUNCH, MEMCPY, OVERHEAD, Record};
+use crate::support::{Driver, NON_BLOCKING};
+use profiler_simulated_driver::CuptiReport;
+
+/// Returns a driver, its CUPTI, and a stream with a kernel of 10 µs.
+fn ready<const N: usize>(script: &str) -> (Driver, Cupti<N>, usize, usize) {
     let driver = Driver::ready();
-    let cupti = Cupti::<0>::new(&driver);
+    driver.run(script).expect("a right script");
+    let cupti = Cupti::<N>::new(&driver);
     let (stream, kernel) = (driver.stream(NON_BLOCKING), driver.kernel("work_10us"));
-    let handle = cupti.subscribe().expect("no other tool has subscribed");
-    assert_eq!(driver.launch(kernel, stream), 0);
-    assert_eq!(cupti.cuptiEnableCallback(1, handle, 1, LAUNCH), 0);
-    assert_eq!(driver.launch(kernel, stream), 0);
-    assert_eq!(driver.launch(kernel, 0), 0);
-    let calls = cupti.calls();
-    let sites: Vec<_> = calls
-        .iter()
-        .map(|call| (call.site, call.correlation, call.stream))
-        .collect();
-    let first = calls[0].correlation;
-    assert_eq!(
-        sites,
-        [
-            (0, first, stream),
-            (1, first, stream),
-            (0, first + 1, 0),
-            (1, first + 1, 0)
-        ]
-    );
-    for call in &calls {
-        assert_eq!(call.function, "cuLaunchKernel");
-        assert_eq!(call.symbol.as_deref(), Some("work_10us"));
-        assert_eq!(call.data, u64::from(call.correlation) + 1_000);
-        assert_eq!(call.thread, std::thread::current().id());
-    }
-    let report = driver.report();
-    let told: Vec<_> = report.kernels().map(|kernel| kernel.correlation).collect();
-    assert_eq!(told, [None, Some(first), Some(first + 1)]);
-    assert!(
-        report
-            .kernels()
-            .all(|kernel| kernel.context == u64::from(calls[0].context_id))
-    );
-    assert_eq!(cupti.cuptiUnsubscribe(handle), 0);
-    assert_eq!(driver.launch(kernel, stream), 0);
-    assert_eq!(cupti.calls(), []);
-    assert_eq!(driver.report().misuses, []);
+    (driver, cupti, stream, kernel)
 }
 
-#[test]
-fn kernels_have_records_with_the_times_of_the_device() {
-    let driver = Driver::ready();
-    let cupti = Cupti::<1>::new(&driver);
-    cupti.use_clock();
-    cupti.record(&[KERNEL], &[1 << 16, 1 << 16]);
-    let (stream, kernel) = (driver.stream(NON_BLOCKING), driver.kernel("work_10us"));
-    let begin = driver.now();
-    for _ in 0..3 {
+fn launch(driver: &Driver, kernel: usize, stream: usize, launches: u64) {
+    for _ in 0..launches {
         assert_eq!(driver.launch(kernel, stream), 0);
     }
-    assert_eq!(cupti.flushed(0).len(), 0, "none has ended");
-    driver.advance(20_000).expect("the clock is virtual");
-    let mut records = cupti.flushed(0);
-    assert_eq!(records.len(), 2);
-    driver.advance(10_000).expect("the clock is virtual");
-    records.extend(cupti.flushed(0));
-    let report = driver.report();
-    let id: u64 = made(|id| driver.cuStreamGetId(stream, id));
-    for (record, truth) in records.iter().zip(report.kernels()) {
-        assert_eq!((record.kind(), record.bytes.len()), (10, 208));
-        assert_eq!(record.name(), "work_10us");
-        assert_eq!(record.long(16), 7_000_000_000_000 + truth.start - begin);
-        assert_eq!(record.long(24), 7_000_000_000_000 + truth.end - begin);
-        assert_eq!(u64::from(record.word(40)), truth.device);
-        assert_eq!(u64::from(record.word(44)), truth.context);
-        assert_eq!(u64::from(record.word(48)), id);
-        assert_eq!(Some(record.word(92)), truth.correlation);
+    driver
+        .advance(launches * 10_000)
+        .expect("the clock is virtual");
+}
+
+/// Returns the text of every misuse.
+fn misuses(driver: &Driver) -> Vec<String> {
+    let misuses = driver.report().misuses.into_iter();
+    misuses.map(|misuse| misuse.what).collect()
+}
+
+/// A count of the report.
+type Count = fn(&CuptiReport) -> u64;
+
+/// What happens to the second record of three, what the client is told, and the count of the report. A kernel is told by
+/// its number, `+` for a name of its own, and `-` for one without times.
+const RECORDS: [(&str, &[&str], Count); 8] = [
+    ("drop", &["0", "2"], |cupti| cupti.records_dropped),
+    ("lose", &["0", "2"], |cupti| cupti.records_lost),
+    ("untimed", &["0", "1-", "2"], |cupti| cupti.records_untimed),
+    ("after-unknown", &["0"], |cupti| cupti.records_unknown),
+    ("after-overhead", &["0", "overhead", "1", "2"], |_| 1),
+    ("correlation 4711", &["0", "4711", "2"], |_| 1),
+    ("previous", &["0", "0", "2"], |_| 1),
+    ("other-name", &["0", "1+", "2"], |_| 1),
+];
+
+#[test]
+fn each_fault_of_a_record_reaches_the_client() {
+    for (fault, told, count) in RECORDS {
+        let (driver, cupti, stream, kernel) = ready::<0>(&format!("cupti record nth 2 {fault}"));
+        cupti.record(&[KERNEL], &[4_096; 2]);
+        launch(&driver, kernel, stream, 3);
+        let report = driver.report();
+        let kernels: Vec<_> = report.kernels().map(|kernel| kernel.correlation).collect();
+        let tell = |record: &Record| {
+            if record.kind() == OVERHEAD {
+                return "overhead".to_owned();
+            }
+            let correlation = record.word(92);
+            let launch = kernels.iter().position(|known| *known == Some(correlation));
+            let number = launch.map_or(correlation.to_string(), |launch| launch.to_string());
+            let timed = if record.long(24) > 0 { "" } else { "-" };
+            let named = if record.name() == "work_10us" {
+                ""
+            } else {
+                "+"
+            };
+            number + timed + named
+        };
+        let records: Vec<String> = cupti.flushed(0).iter().map(tell).collect();
+        assert_eq!(records, told, "{fault}");
+        let dropped = usize::from(fault == "drop");
+        assert_eq!([cupti.dropped(), cupti.dropped()], [dropped, 0], "{fault}");
+        assert_eq!(count(&driver.report().cupti), 1, "{fault}");
+        driver.run("cupti clear-faults").expect("a right script");
+        launch(&driver, kernel, stream, 1);
+        assert_eq!(cupti.flushed(0).len(), 1, "{fault}");
     }
-    assert_eq!(records.len(), 3);
-    assert_eq!((cupti.dropped(), report.misuses.len()), (0, 0));
 }
 
 #[test]
-fn copies_fills_waits_and_calls_have_records() {
-    let driver = Driver::ready();
-    let cupti = Cupti::<2>::new(&driver);
-    cupti.record(
-        &[KERNEL, MEMCPY, MEMSET, SYNCHRONIZATION, DRIVER],
-        &[1 << 16],
-    );
-    assert_eq!(cupti.cuptiSetThreadIdType(1), 0);
-    let stream = driver.stream(NON_BLOCKING);
-    let memory: usize = made(|address| driver.cuMemAlloc_v2(address, 4_096));
-    let host = [7_u8; 4_096];
-    assert_eq!(
-        driver.cuMemcpyHtoDAsync_v2(memory, host.as_ptr(), 4_096, stream),
-        0
-    );
-    assert_eq!(driver.cuMemsetD32_v2(memory, 9, 16), 0);
-    assert_eq!(driver.cuStreamSynchronize(stream), 0);
-    let records = cupti.flushed(0);
-    let of = |kind: u32| records.iter().filter(move |record| record.kind() == kind);
-    let copy = of(1).next().expect("a copy");
-    assert_eq!(copy.bytes.len(), 96);
-    assert_eq!(
-        copy.bytes[4..8],
-        [1, 1, 3, 1],
-        "to the device, pageable, asynchronous"
-    );
-    assert_eq!(
-        (copy.long(8), copy.long(24) - copy.long(16)),
-        (4_096, 1_256)
-    );
-    let fill = of(2).next().expect("a fill");
-    assert_eq!(
-        (fill.word(4), fill.long(8), fill.half(48), fill.half(50)),
-        (9, 64, 0, 3)
-    );
-    let wait = of(38).next().expect("a wait");
-    assert_eq!(wait.word(4), 3);
-    let called: Vec<u32> = of(4).map(|call| call.word(4)).collect();
-    assert_eq!(called, [124, 243, 277, 251, 126]);
-    let call = of(4)
-        .find(|call| call.word(4) == 277)
-        .expect("the call of the copy");
-    assert_eq!(call.word(32), copy.word(44));
-    assert_eq!(call.word(24), std::process::id());
+fn a_client_is_refused_beside_another_and_by_a_fault() {
+    let (driver, cupti, ..) = ready::<1>("");
+    let first = cupti.subscribe().expect("no other tool has subscribed");
+    assert_eq!(cupti.subscribe(), Err(39));
+    assert_eq!(cupti.cuptiUnsubscribe(first), 0);
+    driver
+        .run("cupti holder another tool")
+        .expect("a right script");
+    assert_eq!(cupti.subscribe(), Err(39));
+    driver
+        .run("cupti holder none; fault cuptiSubscribe nth 1 return 15")
+        .expect("a right script");
+    assert_eq!(cupti.subscribe(), Err(15));
+    let second = cupti.subscribe().expect("the fault is over");
+    assert_ne!(first, second);
+    assert_eq!(cupti.cuptiEnableCallback(1, first, 1, LAUNCH), 1);
+    assert_eq!(misuses(&driver), ["no such subscriber"]);
+    assert_eq!(driver.report().calls_of("cuptiSubscribe"), 5);
 }
 
 #[test]
-fn each_node_of_a_graph_has_a_record_with_the_number_of_the_launch() {
-    let driver = Driver::ready();
-    let cupti = Cupti::<3>::new(&driver);
-    let (stream, kernel) = (driver.stream(NON_BLOCKING), driver.kernel("work_10us"));
-    assert_eq!(driver.cuStreamBeginCapture_v2(stream, 0), 0);
-    assert_eq!(
-        (driver.launch(kernel, stream), driver.launch(kernel, stream)),
-        (0, 0)
-    );
-    let graph: usize = made(|graph| driver.cuStreamEndCapture(stream, graph));
-    let exec: usize = made(|exec| driver.cuGraphInstantiateWithFlags(exec, graph, 0));
+fn a_kind_takes_seconds_to_enable_on_request() {
+    let (driver, cupti, ..) = ready::<2>("fault cuptiActivityEnable nth 1 delay 6s");
+    let begin = driver.now();
+    cupti.record(&[KERNEL, MEMCPY], &[]);
+    assert_eq!(driver.now() - begin, 6_000_000_000);
+    assert_eq!(cupti.cuptiActivityEnable(4_711), 21);
+    assert_eq!(driver.report().cupti.kinds_enabled, [1, 10]);
+}
+
+#[test]
+fn callbacks_run_on_another_thread_and_after_the_end_on_request() {
+    let (driver, cupti, stream, kernel) = ready::<3>("");
     let handle = cupti.subscribe().expect("no other tool has subscribed");
-    assert_eq!(cupti.cuptiEnableDomain(1, handle, 1), 0);
-    cupti.record(&[KERNEL], &[1 << 16, 1 << 16]);
-    for _ in 0..2 {
-        assert_eq!(driver.cuGraphLaunch(exec, stream), 0);
+    assert_eq!(cupti.cuptiEnableCallback(1, handle, 1, LAUNCH), 0);
+    // Whether the client has unsubscribed, how many callbacks run, and whether they run on the thread of the launch.
+    for (faults, is_over, callbacks, here) in [
+        ("normal", false, 2, true),
+        ("foreign", false, 2, false),
+        ("after-unsubscribe", true, 2, true),
+        ("normal", true, 0, true),
+    ] {
+        driver
+            .run(&format!("cupti callbacks {faults}"))
+            .expect("a right script");
+        if faults == "after-unsubscribe" {
+            assert_eq!(cupti.cuptiUnsubscribe(handle), 0);
+        }
+        assert_eq!(driver.launch(kernel, stream), 0);
+        let calls = cupti.calls();
+        assert_eq!(calls.len(), callbacks, "{faults}, {is_over}");
+        let this = thread::current().id();
+        assert!(calls.iter().all(|call| (call.thread == this) == here));
     }
-    assert_eq!(driver.cuStreamSynchronize(stream), 0);
-    let launches: Vec<u32> = cupti
-        .calls()
+    assert_eq!(misuses(&driver), [""; 0]);
+}
+
+#[test]
+fn records_arrive_before_the_exit_callback_or_never_on_request() {
+    let (driver, cupti, stream, kernel) = ready::<4>("cupti early-records on");
+    let handle = cupti.subscribe().expect("no other tool has subscribed");
+    assert_eq!(cupti.cuptiEnableCallback(1, handle, 1, LAUNCH), 0);
+    cupti.record(&[KERNEL], &[4_096; 3]);
+    assert_eq!(driver.launch(kernel, stream), 0);
+    let calls = cupti.calls();
+    let seen: Vec<_> = calls.iter().map(|call| (call.site, call.records)).collect();
+    assert_eq!(seen, [(0, 0), (1, 1)]);
+    driver
+        .run("cupti early-records off; cupti keep-buffers 1")
+        .expect("a right script");
+    launch(&driver, kernel, stream, 2);
+    assert_eq!(cupti.flushed(0).len(), 1, "that which came early");
+    launch(&driver, kernel, stream, 1);
+    assert_eq!(cupti.flushed(0).len(), 1);
+    let report = driver.report().cupti;
+    assert_eq!((report.buffers_kept, report.buffers_returned), (1, 2));
+}
+
+#[test]
+fn a_forced_flush_delivers_what_has_not_ended() {
+    let (driver, cupti, stream, kernel) = ready::<5>("");
+    cupti.record(&[KERNEL], &[4_096; 4]);
+    launch(&driver, kernel, stream, 1);
+    for fault in ["clear-faults", "fault cuLaunchKernel nth 1 stall"] {
+        driver.run(fault).expect("a right script");
+        assert_eq!(driver.launch(kernel, stream), 0);
+    }
+    assert_eq!(cupti.flushed(0).len(), 1);
+    let records = cupti.flushed(1);
+    let times = records
         .iter()
-        .filter(|call| call.callback == GRAPH_LAUNCH && call.site == 0)
-        .map(|call| call.correlation)
-        .collect();
-    let records = cupti.flushed(0);
-    let told: Vec<(u32, u32, u64)> = records
-        .iter()
-        .map(|record| (record.word(92), record.word(156), record.long(144) & 0xffff))
-        .collect();
-    assert_eq!(
-        told,
-        [
-            (launches[0], 1, 1),
-            (launches[0], 1, 2),
-            (launches[1], 1, 1),
-            (launches[1], 1, 2)
-        ]
-    );
+        .map(|record| (record.long(16) > 0, record.long(24)));
+    assert_eq!(times.collect::<Vec<_>>(), [(true, 0); 2]);
+    driver.run("clear-faults; release").expect("a right script");
+    driver.advance(1_000_000).expect("the clock is virtual");
+    assert_eq!(cupti.flushed(1).len(), 0, "no record arrives twice");
+    let report = driver.report().cupti;
+    assert_eq!((report.records_incomplete, report.forced_flushes), (2, 2));
 }
 
 #[test]
 fn full_buffers_return_on_a_thread_of_the_library() {
-    let driver = Driver::ready();
-    let cupti = Cupti::<4>::new(&driver);
+    let (driver, cupti, stream, kernel) = ready::<6>("");
     // Four records each.
     cupti.record(&[KERNEL], &[1_024; 6]);
-    let (stream, kernel) = (driver.stream(NON_BLOCKING), driver.kernel("work_10us"));
-    for _ in 0..17 {
-        assert_eq!(driver.launch(kernel, stream), 0);
-    }
-    driver.advance(1_000_000).expect("the clock is virtual");
+    launch(&driver, kernel, stream, 17);
     while driver.report().cupti.buffers_returned < 4 {
-        std::thread::yield_now();
+        thread::yield_now();
     }
     let arrived = cupti.shared.records.lock().expect("no panic").clone();
     assert_eq!(arrived.len(), 16);
-    assert!(
-        arrived
-            .iter()
-            .all(|record| record.thread != std::thread::current().id())
-    );
+    let here = thread::current().id();
+    assert!(arrived.iter().all(|record| record.thread != here));
     assert_eq!(cupti.flushed(0).len(), 17);
     let report = driver.report().cupti;
-    assert_eq!(
-        (
-            report.buffers_requested,
-            report.buffers_returned,
-            report.buffers_held
-        ),
-        (5, 5, 0)
-    );
+    assert_eq!((report.buffers_requested, report.buffers_held), (5, 0));
+}
+
+#[test]
+fn a_client_without_buffers_loses_records() {
+    for (release, expected) in [
+        ("12.8", &["this version crashes if it gets no buffer"][..]),
+        ("12.9", &[]),
+    ] {
+        let (driver, cupti, stream, kernel) = ready::<7>(&format!("cupti release {release}"));
+        cupti.record(&[KERNEL], &[]);
+        launch(&driver, kernel, stream, 3);
+        assert_eq!((cupti.flushed(0).len(), cupti.dropped()), (0, 3));
+        let report = driver.report().cupti;
+        assert_eq!((report.records_without_buffer, report.buffers_held), (3, 0));
+        let mut misuses = misuses(&driver);
+        misuses.dedup();
+        assert_eq!(misuses, expected, "{release}");
+    }
+}
+
+#[test]
+fn what_a_client_must_not_do_is_reported() {
+    let (driver, cupti, stream, kernel) = ready::<8>("");
+    let handle = cupti.subscribe().expect("no other tool has subscribed");
+    assert_eq!(cupti.cuptiEnableCallback(1, handle, 1, LAUNCH), 0);
+    cupti.record(&[KERNEL], &[4_096]);
+    cupti.shared.flush_inside.store(1, SeqCst);
+    launch(&driver, kernel, stream, 1);
+    assert_eq!(cupti.flushed(0).len(), 1);
+    cupti.shared.flush_inside.store(0, SeqCst);
+    cupti.shared.misalignment.store(4, SeqCst);
+    cupti.hand_out(&[4_096]);
+    launch(&driver, kernel, stream, 1);
+    assert_eq!(cupti.flushed(0).len(), 1);
+    cupti.shared.misalignment.store(0, SeqCst);
+    cupti.hand_out(&[4_096]);
+    assert_eq!(driver.launch(kernel, stream), 0);
+    let buffer = cupti.shared.last_buffer.load(SeqCst) as *mut u64;
+    // SAFETY: the client never frees a buffer.
+    unsafe { buffer.write(0) };
+    driver.advance(10_000).expect("the clock is virtual");
+    assert_eq!(cupti.flushed(0).len(), 1);
+    cupti.use_clock();
+    cupti.use_clock();
+    assert_eq!(cupti.cuptiFinalize(), 11);
+    let expected = [
+        "called from a callback",
+        "called from a callback",
+        // The function that takes the buffer has flushed too.
+        "called from a callback",
+        "a buffer begins at a multiple of 8",
+        "a buffer was changed or freed before it was returned",
+        "registered again",
+        "crashes if",
+    ];
+    let misuses = misuses(&driver);
+    assert_eq!(misuses.len(), expected.len(), "{misuses:?}");
+    for (what, begin) in misuses.iter().zip(expected) {
+        assert!(what.starts_with(begin), "{what}");
+    }
 }

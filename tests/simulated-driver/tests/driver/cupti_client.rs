@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "no test uses all of it")]
 #![allow(non_snake_case, reason = "the functions are CUPTI's")]
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_char};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
@@ -11,45 +11,18 @@ use crate::support::Driver;
 
 pub(crate) const MEMCPY: u32 = 1;
 pub(crate) const MEMSET: u32 = 2;
-pub(crate) const DRIVER: u32 = 4;
 pub(crate) const KERNEL: u32 = 10;
 pub(crate) const OVERHEAD: u32 = 17;
 pub(crate) const MEMCPY2: u32 = 22;
 pub(crate) const SYNCHRONIZATION: u32 = 38;
 
-/// The callbacks of functions.
+/// The callback of a launch.
 pub(crate) const LAUNCH: u32 = 307;
-pub(crate) const GRAPH_LAUNCH: u32 = 514;
-pub(crate) const COPY_TO_DEVICE: u32 = 277;
-pub(crate) const STREAM_SYNCHRONIZE: u32 = 126;
-
-/// The data that the library passes to a callback.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub(crate) struct CallbackData {
-    pub(crate) site: u32,
-    pub(crate) function_name: *const c_char,
-    pub(crate) arguments: *const c_void,
-    pub(crate) return_value: *const u32,
-    pub(crate) symbol_name: *const c_char,
-    pub(crate) context: usize,
-    pub(crate) context_id: u32,
-    pub(crate) correlation_data: *mut u64,
-    pub(crate) correlation: u32,
-}
 
 /// A callback that was received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) site: u32,
-    pub(crate) callback: u32,
-    pub(crate) function: String,
-    pub(crate) symbol: Option<String>,
-    pub(crate) stream: usize,
-    pub(crate) context_id: u32,
-    pub(crate) correlation: u32,
-    /// The value that the enter callback left.
-    pub(crate) data: u64,
     pub(crate) thread: std::thread::ThreadId,
     /// How many records had arrived.
     pub(crate) records: usize,
@@ -63,10 +36,6 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn half(&self, at: usize) -> u16 {
-        u16::from_ne_bytes(self.bytes[at..at + 2].try_into().expect("two bytes"))
-    }
-
     pub(crate) fn word(&self, at: usize) -> u32 {
         u32::from_ne_bytes(self.bytes[at..at + 4].try_into().expect("four bytes"))
     }
@@ -106,7 +75,7 @@ pub(crate) struct Shared {
     flush: AtomicUsize,
 }
 
-const CLIENTS: usize = 25;
+const CLIENTS: usize = 10;
 static SHARED: [Shared; CLIENTS] = [const {
     Shared {
         calls: Mutex::new(Vec::new()),
@@ -121,45 +90,11 @@ static SHARED: [Shared; CLIENTS] = [const {
     }
 }; CLIENTS];
 
-extern "C" fn called<const N: usize>(
-    _user: usize,
-    domain: u32,
-    callback: u32,
-    data: *const CallbackData,
-) {
-    assert_eq!(domain, 1);
-    // SAFETY: the library passes a structure that lives until this function returns.
-    let data = unsafe { data.read() };
-    let text = |text: *const c_char| {
-        if text.is_null() {
-            return None;
-        }
-        // SAFETY: the library passes null or a C string.
-        let text = unsafe { CStr::from_ptr(text) };
-        Some(text.to_string_lossy().into_owned())
-    };
-    let stream = match callback {
-        // SAFETY: the arguments of `cuLaunchKernel` have the stream at this place: a pointer and seven numbers precede it.
-        LAUNCH => unsafe { data.arguments.byte_add(40).cast::<usize>().read() },
-        _ => 0,
-    };
-    if data.site == 0 {
-        // SAFETY: the library has a place for a value.
-        unsafe {
-            data.correlation_data
-                .write(u64::from(data.correlation) + 1_000);
-        };
-    }
+extern "C" fn called<const N: usize>(_user: usize, domain: u32, callback: u32, data: *const u32) {
+    assert_eq!((domain, callback), (1, LAUNCH));
     SHARED[N].calls.lock().expect("no panic").push(Call {
-        site: data.site,
-        callback,
-        function: text(data.function_name).unwrap_or_default(),
-        symbol: text(data.symbol_name),
-        stream,
-        context_id: data.context_id,
-        correlation: data.correlation,
-        // SAFETY: as above.
-        data: unsafe { data.correlation_data.read() },
+        // SAFETY: the library passes a structure that begins with the site, and lives until this function returns.
+        site: unsafe { data.read() },
         thread: std::thread::current().id(),
         records: SHARED[N].records.lock().expect("no panic").len(),
     });
@@ -281,29 +216,19 @@ macro_rules! functions {
     };
 }
 
-type Callback = extern "C" fn(usize, u32, u32, *const CallbackData);
+type Callback = extern "C" fn(usize, u32, u32, *const u32);
 type Requested = extern "C" fn(*mut usize, *mut usize, *mut usize);
 type Completed = extern "C" fn(usize, u32, usize, usize, usize);
 
 functions! {
-    cuptiGetVersion(version: *mut u32);
-    cuptiGetResultString(code: u32, text: *mut *const c_char);
-    cuptiGetCallbackName(domain: u32, callback: u32, name: *mut *const c_char);
-    cuptiGetTimestamp(timestamp: *mut u64);
-    cuptiSetThreadIdType(kind: u32);
-    cuptiGetStreamIdEx(context: usize, stream: usize, per_thread: u8, id: *mut u32);
     cuptiSubscribe(handle: *mut usize, callback: Callback, user: usize);
     cuptiUnsubscribe(handle: usize);
     cuptiEnableCallback(enable: u32, handle: usize, domain: u32, callback: u32);
-    cuptiEnableDomain(enable: u32, handle: usize, domain: u32);
     cuptiActivityRegisterCallbacks(requested: Requested, completed: Completed);
     cuptiActivityEnable(kind: u32);
-    cuptiActivityDisable(kind: u32);
     cuptiActivityFlushAll(flag: u32);
     cuptiActivityGetNextRecord(buffer: usize, bytes: usize, record: *mut usize);
     cuptiActivityGetNumDroppedRecords(context: usize, stream: u32, dropped: *mut usize);
-    cuptiActivityGetAttribute(attribute: u32, size: *mut usize, value: *mut u8);
-    cuptiActivitySetAttribute(attribute: u32, size: *mut usize, value: *const u8);
     cuptiActivityRegisterTimestampCallback(function: extern "C" fn() -> u64);
     cuptiFinalize();
 }

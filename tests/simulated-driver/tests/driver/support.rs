@@ -15,15 +15,12 @@ use std::ptr::null_mut;
 use profiler_simulated_driver::{Installation, Installed, Report, Simulator};
 use tempfile::TempDir;
 
-/// Kernels whose names determine how long they take, and one whose parameter does.
-pub(crate) const PTX: &str = "
+/// A kernel whose name says how long it takes, and one whose parameter does.
+const PTX: &str = "
 .version 7.0
 .target sm_75
 .address_size 64
-// simulated: axpy = 3us
 .visible .entry work_10us() { ret; }
-.visible .entry work_100us() { ret; }
-.visible .entry axpy(.param .u64 x, .param .f32 a) { ret; }
 .visible .entry spin_ns(.param .u64 spin_ns_param_0) { ret; }
 ";
 
@@ -62,7 +59,6 @@ macro_rules! functions {
 functions! {
     cuInit(flags: u32);
     cuDriverGetVersion(version: *mut i32);
-    cuGetErrorName(code: u32, name: *mut *const c_char);
     cuGetProcAddress_v2(symbol: *const c_char, function: *mut *const c_void, version: i32, flags: u64, status: *mut u32);
     cuDeviceGetCount(count: *mut i32);
     cuDeviceGetName(name: *mut u8, length: i32, device: i32);
@@ -74,10 +70,8 @@ functions! {
     cuCtxDestroy_v2(context: usize);
     cuCtxSetCurrent(context: usize);
     cuCtxGetCurrent(context: *mut usize);
-    cuCtxPushCurrent_v2(context: usize);
     cuCtxPopCurrent_v2(context: *mut usize);
     cuCtxGetId(context: usize, id: *mut u64);
-    cuCtxGetDevice(device: *mut i32);
     cuCtxSynchronize();
     cuStreamCreate(stream: *mut usize, flags: u32);
     cuStreamDestroy_v2(stream: usize);
@@ -85,7 +79,6 @@ functions! {
     cuStreamSynchronize(stream: usize);
     cuStreamWaitEvent(stream: usize, event: usize, flags: u32);
     cuStreamGetCtx(stream: usize, context: *mut usize);
-    cuStreamGetId(stream: usize, id: *mut u64);
     cuStreamBeginCapture_v2(stream: usize, mode: u32);
     cuStreamEndCapture(stream: usize, graph: *mut usize);
     cuStreamIsCapturing(stream: usize, status: *mut u32);
@@ -94,7 +87,6 @@ functions! {
     cuGraphLaunch(exec: usize, stream: usize);
     cuGraphExecDestroy(exec: usize);
     cuGraphDestroy(graph: usize);
-    cuGraphGetNodes(graph: usize, nodes: *mut usize, count: *mut usize);
     cuEventCreate(event: *mut usize, flags: u32);
     cuEventRecord(event: usize, stream: usize);
     cuEventRecordWithFlags(event: usize, stream: usize, flags: u32);
@@ -104,7 +96,6 @@ functions! {
     cuEventElapsedTime(ms: *mut f32, start: usize, end: usize);
     cuModuleLoadData(module: *mut usize, image: *const c_char);
     cuModuleGetFunction(function: *mut usize, module: usize, name: *const c_char);
-    cuModuleUnload(module: usize);
     cuLinkCreate_v2(count: u32, options: *mut u32, values: *mut *mut c_void, link: *mut usize);
     cuLinkAddData_v2(link: usize, kind: u32, data: *const c_char, bytes: usize, name: *const c_char, count: u32, options: *mut u32, values: *mut *mut c_void);
     cuLinkComplete(link: usize, image: *mut *const c_char, bytes: *mut usize);
@@ -115,9 +106,7 @@ functions! {
     cuMemFree_v2(address: usize);
     cuMemFreeAsync(address: usize, stream: usize);
     cuMemAllocAsync(address: *mut usize, bytes: usize, stream: usize);
-    cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
     cuMemcpyHtoD_v2(to: usize, from: *const u8, bytes: usize);
-    cuMemcpyDtoH_v2(to: *mut u8, from: usize, bytes: usize);
     cuMemcpyHtoDAsync_v2(to: usize, from: *const u8, bytes: usize, stream: usize);
     cuMemcpyDtoHAsync_v2(to: *mut u8, from: usize, bytes: usize, stream: usize);
     cuMemcpyPeerAsync(to: usize, to_context: usize, from: usize, from_context: usize, bytes: usize, stream: usize);
@@ -186,13 +175,6 @@ impl Driver {
         let mut parameters = [(&raw mut ns).cast::<c_void>()];
         let parameters = parameters.as_mut_ptr();
         self.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, null_mut())
-    }
-
-    /// Returns the nanoseconds between two events that have finished.
-    pub(crate) fn ns(&self, start: usize, end: usize) -> f64 {
-        let mut ms = f32::NAN;
-        assert_eq!(self.cuEventElapsedTime(&raw mut ms, start, end), 0);
-        (f64::from(ms) * 1e6).round()
     }
 
     pub(crate) fn report(&self) -> Report {

@@ -78,27 +78,6 @@ fn scopes_that_are_left_at_exit_are_not_counted_as_lost() {
 }
 
 #[test]
-fn a_child_that_was_drained_after_its_parent_is_subtracted() {
-    let mut fixture = Fixture::new("state: child");
-    fixture.drain(TestScope {
-        end: 20,
-        times: [1.0, 9.0],
-        ..TestScope::numbered(1)
-    });
-    // The child ran on another thread.
-    fixture.drain(TestScope {
-        end: 10,
-        inside: 1,
-        times: [2.0, 5.0],
-        ..TestScope::numbered(2)
-    });
-    fixture.state.enqueue_until(20);
-    assert!(fixture.poll());
-    let times = fixture.name.cuda.read().expect("it has GPU times");
-    assert_eq!((times.calls, times.own), (2, 8e6));
-}
-
-#[test]
 fn of_scopes_that_end_together_the_inner_one_is_read_first() {
     let mut fixture = Fixture::new("state: together");
     for (key, times) in [(1, [1.0, 9.0]), (2, [2.0, 5.0])] {
@@ -145,84 +124,6 @@ fn a_flush_can_tell_which_scopes_it_waits_for() {
     fixture.state.enqueue_until(3);
     assert!(fixture.poll());
     assert_eq!(fixture.state.oldest_pending(), end, "a later scope waits");
-}
-
-#[test]
-fn scopes_of_a_context_that_was_replaced_are_lost() {
-    let mut fixture = Fixture::new("state: replaced");
-    fixture.driver.hold();
-    fixture.drain(TestScope::numbered(1));
-    fixture.state.enqueue_until(1);
-    assert!(!fixture.poll());
-    // Another context has its handle now.
-    fixture.driver.set_context_id(Some(2));
-    let epoch = fixture.context.epoch();
-    assert!(!fixture.poll());
-    assert_eq!(counts(fixture.name), (0, 1));
-    assert_eq!(fixture.context.epoch(), epoch + 1);
-    // A scope of the old context that was still in its ring.
-    fixture.drain(TestScope::numbered(2));
-    fixture.state.enqueue_until(2);
-    assert_eq!(counts(fixture.name), (0, 2));
-    assert_eq!(fixture.state.pending(), 0);
-}
-
-#[test]
-fn scopes_of_a_context_that_was_destroyed_are_lost() {
-    let mut fixture = Fixture::new("state: destroyed");
-    fixture.driver.hold();
-    fixture.drain(TestScope::numbered(1));
-    fixture.state.enqueue_until(1);
-    assert!(!fixture.poll());
-    // CUDA_ERROR_CONTEXT_IS_DESTROYED
-    fixture.driver.break_call("cuCtxSetCurrent", 709);
-    assert!(!fixture.poll());
-    assert_eq!(counts(fixture.name), (0, 1));
-}
-
-#[test]
-fn scopes_of_a_context_that_failed_are_lost_and_it_is_left_alone() {
-    let mut fixture = Fixture::new("state: failed");
-    fixture.drain(TestScope::numbered(1));
-    fixture.drain(TestScope::numbered(2));
-    fixture.state.enqueue_until(2);
-    // CUDA_ERROR_LAUNCH_FAILED
-    fixture.driver.break_call("cuEventQuery", 719);
-    assert!(!fixture.poll());
-    assert!(fixture.context.has_failed());
-    assert_eq!(counts(fixture.name), (0, 2));
-    let calls = fixture.driver.calls("cuCtxSetCurrent");
-    fixture.drain(TestScope::numbered(3));
-    fixture.state.enqueue_until(3);
-    assert!(!fixture.poll());
-    assert_eq!(counts(fixture.name), (0, 3));
-    assert_eq!(fixture.driver.calls("cuCtxSetCurrent"), calls);
-}
-
-#[test]
-fn scopes_are_lost_once_the_driver_has_shut_down() {
-    let mut fixture = Fixture::new("state: exit");
-    fixture.driver.hold();
-    fixture.drain(TestScope::numbered(1));
-    fixture.state.enqueue_until(1);
-    // CUDA_ERROR_DEINITIALIZED
-    fixture.driver.break_call("cuCtxSetCurrent", 4);
-    assert!(!fixture.poll());
-    assert_eq!((counts(fixture.name), fixture.state.pending()), ((0, 1), 0));
-}
-
-#[test]
-fn a_context_that_cannot_be_made_current_keeps_its_scopes() {
-    let mut fixture = Fixture::new("state: not current");
-    fixture.drain(TestScope::numbered(1));
-    fixture.state.enqueue_until(1);
-    // CUDA_ERROR_OUT_OF_MEMORY
-    fixture.driver.break_call("cuCtxSetCurrent", 2);
-    assert!(!fixture.poll());
-    assert_eq!(fixture.state.pending(), 1);
-    fixture.driver.repair("cuCtxSetCurrent");
-    assert!(fixture.poll());
-    assert_eq!(counts(fixture.name), (1, 0));
 }
 
 #[test]

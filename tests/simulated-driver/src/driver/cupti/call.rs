@@ -101,11 +101,7 @@ impl ApiCall {
     /// for a call that is not traced.
     #[cold]
     pub(crate) fn begin(entry: &'static EntryPoint, arguments: *const c_void) -> Option<Self> {
-        if entry.callback == 0 {
-            return None;
-        }
-        if is_inside_client() {
-            state::lock().report.driver_calls_in_callbacks += 1;
+        if entry.callback == 0 || is_inside_client() {
             return None;
         }
         let arguments = arguments as usize;
@@ -163,7 +159,7 @@ impl ApiCall {
         notify(ids::DRIVER_API, callback, &data);
     }
 
-    /// Records the call itself, and what it waited for.
+    /// Records what the call waited for.
     fn record(&self, code: Code) {
         let mut driver = LockedState::new();
         let end = driver.clock.now();
@@ -171,7 +167,7 @@ impl ApiCall {
         drop(driver);
         let thread = thread::id();
         let mut cupti = state::lock();
-        let mut record = Record {
+        let record = Record {
             thread,
             offset: cupti.offset,
             start: self.begin,
@@ -185,15 +181,6 @@ impl ApiCall {
             body: Body::Synchronization { kind, event, code },
         };
         if kind != 0 && cupti.kinds.contains(&kind::SYNCHRONIZATION) {
-            cupti.keep(end, record);
-        }
-        if cupti.kinds.contains(&kind::DRIVER) {
-            record.body = Body::Call {
-                callback: self.entry.callback,
-                process: std::process::id(),
-                thread_id: exports::thread_id(cupti.thread_ids),
-                code,
-            };
             cupti.keep(end, record);
         }
     }

@@ -64,7 +64,6 @@ fn newest(headers: &Headers, kind: u32) -> String {
         kind::MEMCPY => ("CUpti_ActivityMemcpy", 5),
         kind::MEMCPY2 => ("CUpti_ActivityMemcpyPtoP", 4),
         kind::MEMSET => ("CUpti_ActivityMemset", 4),
-        kind::DRIVER => ("CUpti_ActivityAPI", 1),
         kind::SYNCHRONIZATION => ("CUpti_ActivitySynchronization", 1),
         _ => ("CUpti_ActivityOverhead", 1),
     };
@@ -76,7 +75,7 @@ fn newest(headers: &Headers, kind: u32) -> String {
 }
 
 /// Returns one record of each kind.
-fn bodies() -> [Body; 7] {
+fn bodies() -> [Body; 6] {
     let copy = |peers| Body::Copy {
         kind: 0xE1,
         from: 0xE2,
@@ -101,12 +100,6 @@ fn bodies() -> [Body; 7] {
             bytes: BYTES,
             memory: 0xE4E5,
             is_async: true,
-        },
-        Body::Call {
-            callback: 0xA1B2_C180,
-            process: 0xA1B2_C181,
-            thread_id: 0xA1B2_C182,
-            code: 0xA1B2_C183,
         },
         Body::Synchronization {
             kind: 0xA1B2_C190,
@@ -168,17 +161,6 @@ fn add_fields(written: &mut Written<'_>, body: &Body, release: Release) {
             written.words(&[("value", *value)]);
             written.add::<u16, 2>(&[("memoryKind", memory.to_ne_bytes())]);
         }
-        Body::Call {
-            callback,
-            process,
-            thread_id,
-            code,
-        } => written.words(&[
-            ("cbid", *callback),
-            ("processId", *process),
-            ("threadId", *thread_id),
-            ("returnValue", *code),
-        ]),
         Body::Synchronization { kind, event, code } => {
             written.words(&on_stream);
             written.words(&[("type", *kind), ("cudaEventId", *event)]);

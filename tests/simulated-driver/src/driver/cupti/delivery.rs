@@ -83,7 +83,6 @@ fn request() -> Option<Buffer> {
     let (mut address, mut size, mut most) = (0_usize, 0_usize, 0_usize);
     in_client(|| requested(&raw mut address, &raw mut size, &raw mut most));
     if address == 0 || size < 1_024 {
-        state::lock().report.buffers_refused += 1;
         if version < ACCEPTS_REFUSALS {
             misuse("this version crashes if it gets no buffer", address);
         }

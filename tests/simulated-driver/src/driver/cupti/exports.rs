@@ -7,9 +7,9 @@ use super::delivery::{self, Flush};
 use super::entry::{cupti_functions, misuse};
 use super::fault::CallbackFault;
 use super::ids::{
-    self, API_NOT_IMPLEMENTED, CuptiResult, INVALID_CONTEXT, INVALID_KIND, INVALID_PARAMETER,
-    INVALID_STREAM, MAX_LIMIT_REACHED, MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, NOT_COMPATIBLE,
-    PARAMETER_SIZE_NOT_SUFFICIENT, UNKNOWN, kind,
+    self, API_NOT_IMPLEMENTED, CuptiResult, INVALID_KIND, INVALID_PARAMETER, MAX_LIMIT_REACHED,
+    MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, NOT_COMPATIBLE, PARAMETER_SIZE_NOT_SUFFICIENT, UNKNOWN,
+    kind,
 };
 use super::layout;
 use super::state::{self, Subscriber, real_time};
@@ -18,7 +18,6 @@ use crate::driver::ffi::{
     self, BufferCompleted, BufferRequested, CuptiCallback, In, InOut, Out, TimestampCallback,
 };
 use crate::driver::state::LockedState;
-use crate::driver::thread;
 
 /// `CUpti_SubscriberParams`.
 #[derive(Clone, Copy)]
@@ -45,11 +44,6 @@ pub(crate) fn structures() -> Vec<header_check::Item> {
     [SubscriberParams::declared(), ffi::CallbackData::declared()].concat()
 }
 
-unsafe extern "C" {
-    safe fn pthread_self() -> usize;
-    safe fn gettid() -> i32;
-}
-
 cupti_functions! {
     cuptiGetVersion(version: Out<u32>) since 18, IN_CALLBACK => {
         set(&version, state::lock().version)
@@ -65,28 +59,6 @@ cupti_functions! {
         set(&name, known.ok_or(INVALID_PARAMETER)?.as_ptr())
     };
     cuptiGetTimestamp(timestamp: Out<u64>) since 18, IN_CALLBACK => set(&timestamp, time_now());
-    cuptiSetThreadIdType(kind: u32) since 18 => {
-        if kind > 1 {
-            return Err(INVALID_PARAMETER);
-        }
-        state::lock().thread_ids = kind;
-        Ok(())
-    };
-    cuptiGetStreamIdEx(_context: usize, stream: usize, per_thread: u8, id: Out<u32>)
-        since 18, IN_CALLBACK => {
-        let mut driver = LockedState::new();
-        let handle = if stream == 0 && per_thread != 0 { 2 } else { stream };
-        let key = driver.stream_key(handle).map_err(|_| INVALID_STREAM)?;
-        let number = driver.stream(key).map_err(|_| INVALID_STREAM)?.id;
-        set(&id, u32::try_from(number).unwrap_or(u32::MAX))
-    };
-    cuptiGetContextId(context: usize, id: Out<u32>) since 18, IN_CALLBACK => {
-        let mut driver = LockedState::new();
-        let handle = if context == 0 { thread::current() } else { context };
-        let key = driver.context_key(handle).map_err(|_| INVALID_CONTEXT)?;
-        let number = driver.context(key).map_err(|_| INVALID_CONTEXT)?.id;
-        set(&id, u32::try_from(number).unwrap_or(u32::MAX))
-    };
 
     cuptiSubscribe(handle: Out<usize>, callback: Option<CuptiCallback>, user: usize) since 18 => {
         subscribe(&handle, callback, user, None)
@@ -117,11 +89,7 @@ cupti_functions! {
         }
     };
     cuptiEnableCallback(enable: u32, handle: usize, domain: u32, callback: u32) since 18 => {
-        enable_callbacks("cuptiEnableCallback", enable != 0, handle, domain, &[callback])
-    };
-    cuptiEnableDomain(enable: u32, handle: usize, domain: u32) since 18 => {
-        let all: Vec<u32> = ids::all_callbacks().collect();
-        enable_callbacks("cuptiEnableDomain", enable != 0, handle, domain, &all)
+        enable_callback(enable != 0, handle, domain, callback)
     };
 
     cuptiActivityRegisterCallbacks(
@@ -156,14 +124,6 @@ cupti_functions! {
         since 18, IN_CALLBACK => {
         let count = std::mem::take(&mut state::lock().dropped);
         set(&dropped, count)
-    };
-    cuptiActivityGetAttribute(attribute: u32, size: InOut<usize>, value: usize) since 18 => {
-        let cupti = state::lock();
-        let held = match cupti.attributes.get(&attribute) {
-            Some(value) => value.clone(),
-            None => default_of(attribute, cupti.version).ok_or(INVALID_PARAMETER)?,
-        };
-        copy_attribute(&held, &size, value)
     };
     cuptiActivitySetAttribute(attribute: u32, size: InOut<usize>, value: usize) since 18 => {
         let mut cupti = state::lock();
@@ -206,14 +166,6 @@ fn set<T>(place: &Out<T>, value: T) -> CuptiResult {
     place.set(value).map_err(|_| INVALID_PARAMETER)
 }
 
-/// Returns the number of this thread, as records of calls have it.
-pub(super) fn thread_id(kind: u32) -> u32 {
-    match kind {
-        1 => u32::try_from(gettid()).unwrap_or(0),
-        _ => u32::try_from(pthread_self() & 0xffff_ffff).unwrap_or(0),
-    }
-}
-
 fn subscribe(
     handle: &Out<usize>,
     callback: Option<CuptiCallback>,
@@ -249,31 +201,23 @@ fn subscribe(
     Ok(())
 }
 
-fn enable_callbacks(
-    call: &str,
-    enable: bool,
-    handle: usize,
-    domain: u32,
-    callbacks: &[u32],
-) -> CuptiResult {
+fn enable_callback(enable: bool, handle: usize, domain: u32, callback: u32) -> CuptiResult {
     let mut cupti = state::lock();
     if cupti
         .subscriber
         .is_none_or(|subscriber| subscriber.handle != handle)
     {
         drop(cupti);
-        misuse(call, "no such subscriber", handle);
+        misuse("cuptiEnableCallback", "no such subscriber", handle);
         return Err(INVALID_PARAMETER);
     }
     if domain == 0 || domain > ids::DOMAINS {
         return Err(INVALID_PARAMETER);
     }
-    for callback in callbacks {
-        if enable {
-            cupti.callbacks.insert((domain, *callback));
-        } else {
-            cupti.callbacks.remove(&(domain, *callback));
-        }
+    if enable {
+        cupti.callbacks.insert((domain, callback));
+    } else {
+        cupti.callbacks.remove(&(domain, callback));
     }
     cupti.update_activity();
     Ok(())
@@ -372,18 +316,6 @@ fn default_of(attribute: u32, version: u32) -> Option<Vec<u8>> {
         9 if version >= 22 => Some(vec![1]),
         _ => None,
     }
-}
-
-fn copy_attribute(held: &[u8], size: &InOut<usize>, value: usize) -> CuptiResult {
-    let room = size.get().map_err(|_| INVALID_PARAMETER)?;
-    if value == 0 {
-        return Err(INVALID_PARAMETER);
-    }
-    if room < held.len() {
-        return Err(PARAMETER_SIZE_NOT_SUFFICIENT);
-    }
-    ffi::copy(value, held.as_ptr() as usize, held.len());
-    size.set(held.len()).map_err(|_| INVALID_PARAMETER)
 }
 
 /// Moves `record` to the next record of a buffer, or to the first one if it is null. Like the real library, answers a kind

@@ -156,11 +156,6 @@ pub(super) fn name_of(callback: u32) -> Option<&'static CStr> {
     known.map(|(name, _)| *name)
 }
 
-/// Returns the numbers of all callbacks of the driver's functions.
-pub(super) fn all_callbacks() -> impl Iterator<Item = u32> {
-    CALLBACKS.iter().map(|(_, id)| *id)
-}
-
 /// Returns the numbers as they are declared here.
 #[cfg(test)]
 pub(crate) fn declared() -> Vec<header_check::Item> {
@@ -170,7 +165,6 @@ pub(crate) fn declared() -> Vec<header_check::Item> {
         ("MEMCPY", kind::MEMCPY),
         ("MEMSET", kind::MEMSET),
         ("KERNEL", kind::KERNEL),
-        ("DRIVER", kind::DRIVER),
         ("CONCURRENT_KERNEL", kind::CONCURRENT_KERNEL),
         ("OVERHEAD", kind::OVERHEAD),
         ("MEMCPY2", kind::MEMCPY2),
@@ -196,7 +190,6 @@ pub(super) mod kind {
     pub(in crate::driver::cupti) const MEMCPY: u32 = 1;
     pub(in crate::driver::cupti) const MEMSET: u32 = 2;
     pub(in crate::driver::cupti) const KERNEL: u32 = 3;
-    pub(in crate::driver::cupti) const DRIVER: u32 = 4;
     pub(in crate::driver::cupti) const CONCURRENT_KERNEL: u32 = 10;
     pub(in crate::driver::cupti) const OVERHEAD: u32 = 17;
     pub(in crate::driver::cupti) const MEMCPY2: u32 = 22;

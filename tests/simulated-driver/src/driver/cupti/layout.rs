@@ -32,7 +32,6 @@ pub(super) fn size(kind: u32, version: u32, is_11_8: bool) -> Option<usize> {
         kind::MEMCPY => newest(&[(0, 88), (CUDA_12_8, 96), (CUDA_13_5, 112)]),
         kind::MEMCPY2 => Some(96),
         kind::MEMSET => newest(&[(0, 88), (CUDA_13_5, 104)]),
-        kind::DRIVER => Some(40),
         kind::SYNCHRONIZATION => newest(&[(0, 40), (CUDA_12_8, 56)]),
         kind::OVERHEAD => newest(&[(0, 40), (CUDA_12_4, 56)]),
         _ => None,

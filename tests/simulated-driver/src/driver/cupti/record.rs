@@ -33,12 +33,6 @@ pub(super) enum Body {
         memory: u16,
         is_async: bool,
     },
-    Call {
-        callback: u32,
-        process: u32,
-        thread_id: u32,
-        code: u32,
-    },
     Synchronization {
         kind: u32,
         event: u32,
@@ -75,7 +69,6 @@ impl Record {
             Body::Copy { peers: None, .. } => kind::MEMCPY,
             Body::Copy { .. } => kind::MEMCPY2,
             Body::Fill { .. } => kind::MEMSET,
-            Body::Call { .. } => kind::DRIVER,
             Body::Synchronization { .. } => kind::SYNCHRONIZATION,
             Body::Overhead { .. } => kind::OVERHEAD,
             Body::Unknown => kind::UNKNOWN,
@@ -170,17 +163,6 @@ impl Record {
                 fields.half(50, memory);
                 fields.long(64, self.node);
                 fields.word(72, self.graph);
-            }
-            Body::Call {
-                callback,
-                process,
-                thread_id,
-                code,
-            } => {
-                fields.word(4, callback);
-                times(&mut fields, 8);
-                fields.words(24, [process, thread_id, self.correlation]);
-                fields.word(36, code);
             }
             Body::Synchronization { kind, event, code } => {
                 fields.word(4, kind);

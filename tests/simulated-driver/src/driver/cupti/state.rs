@@ -47,7 +47,6 @@ pub(super) struct Cupti {
     pub(super) timestamp: Option<TimestampCallback>,
     /// The difference of the time of records to the driver's.
     pub(super) offset: u64,
-    pub(super) thread_ids: u32,
     pub(super) attributes: BTreeMap<u32, Vec<u8>>,
     /// The last correlation number.
     correlation: u32,
@@ -78,7 +77,6 @@ impl Cupti {
             completed: None,
             timestamp: None,
             offset: 0,
-            thread_ids: 0,
             attributes: BTreeMap::new(),
             correlation: 0,
             pending: BTreeMap::new(),
@@ -100,7 +98,6 @@ impl Cupti {
 
     pub(super) fn next_correlation(&mut self) -> u32 {
         self.correlation += 1;
-        self.report.calls_traced += 1;
         self.correlation
     }
 
@@ -190,7 +187,6 @@ pub(crate) fn report() -> CuptiReport {
         subscribed: cupti.subscriber.is_some(),
         callbacks_enabled: cupti.callbacks.len() as u64,
         kinds_enabled: cupti.kinds.iter().copied().collect(),
-        records_pending: cupti.pending.len() as u64,
         ..cupti.report.clone()
     }
 }
