@@ -53,9 +53,7 @@ anywhere=(
     --test measured_allocator --test stack_use
 )
 
-tests-off() {
-    PROFILER_ENABLED=0 cargo-test --workspace "${anywhere[@]}"
-}
+tests-off() { PROFILER_ENABLED=0 cargo-test --workspace "${anywhere[@]}"; }
 
 tests-stripped() {
     cargo-test --workspace --features profiler-tests/strip,profiler-runtime-macros/strip \
@@ -123,14 +121,10 @@ format() {
     done
 }
 
-clippy() {
-    lint --workspace
-}
+clippy() { lint --workspace; }
 
 # All features, and so `strip`, which the whole workspace shares then.
-clippy-stripped() {
-    lint --workspace --all-features
-}
+clippy-stripped() { lint --workspace --all-features; }
 
 # Each feature by itself: what a feature lacks without another. `feature-pairs` has all pairs, and all but each.
 features() {
@@ -160,9 +154,7 @@ docs() {
 }
 
 # The hand-made protocols in every order of their threads.
-loom() {
-    (cd tests/loom && cargo clippy --locked --all-targets -- -D warnings && RUST_BACKTRACE=0 cargo test --locked)
-}
+loom() { (cd tests/loom && cargo clippy --locked --all-targets -- -D warnings && RUST_BACKTRACE=0 cargo test --locked); }
 
 # Stripped, annotated functions are what was written; and the comparison can tell if they are not.
 strip-proof() {
@@ -171,9 +163,7 @@ strip-proof() {
 }
 
 # One system of each kind: `every-target` has the others.
-targets() {
-    check-targets aarch64-apple-darwin x86_64-pc-windows-gnu wasm32-unknown-unknown
-}
+targets() { check-targets aarch64-apple-darwin x86_64-pc-windows-gnu wasm32-unknown-unknown; }
 
 dependencies() {
     cargo-tools
@@ -621,9 +611,7 @@ gpu-suite() {
 }
 
 # Programs that choose cudarc's version and features otherwise: tests/beside says which.
-beside() {
-    (cd tests/beside && cargo-test --target-dir "$target/beside")
-}
+beside() { (cd tests/beside && cargo-test --target-dir "$target/beside"); }
 
 # The comparison with torch.profiler adds up traces correctly, and runs to its end on the simulated driver, with a stand-in for
 # torch.
@@ -639,9 +627,7 @@ beside-torch() {
 
 # A service of axum whose spans are measured counts a hundred thousand requests exactly, without growing; and parts of
 # candle's models show their own spans.
-services() {
-    (cd tests/spans && cargo-test --target-dir "$target/services")
-}
+services() { (cd tests/spans && cargo-test --target-dir "$target/services"); }
 
 # CubeCL and Burn, with and without its fusion: their kernels stand at the functions that ask for them. NVIDIA's compiler
 # compiles the kernels, and the simulated driver runs them.
@@ -696,14 +682,10 @@ cuda-async() {
 }
 
 # Python code opens ranges in threads and in tasks of asyncio, and calls Rust below them.
-python-ranges() {
-    framework python-ranges
-}
+python-ranges() { framework python-ranges; }
 
 # Published crates, annotated function by function: their own tests have the results that they have without.
-annotated-crates() {
-    (cd tests/crates && cargo-test && cargo run --locked)
-}
+annotated-crates() { (cd tests/crates && cargo-test && cargo run --locked); }
 
 # With optimization, as users build: all examples, also on a simulated driver, and all ways of measuring, from threads that
 # come and go, for a minute: the account balances to the last call. For an hour: see CONTRIBUTING.md
@@ -761,13 +743,8 @@ miri() {
         --skip viewers::
 }
 
-address-sanitizer-units() {
-    address-sanitizer --lib
-}
-
-address-sanitizer-gpu() {
-    address-sanitizer --test gpu
-}
+address-sanitizer-units() { address-sanitizer --lib; }
+address-sanitizer-gpu() { address-sanitizer --test gpu; }
 
 address-sanitizer-rest() {
     address-sanitizer --test macros --test statistics --test log --test windows --test process
@@ -795,9 +772,7 @@ address-sanitizer() {
         --skip whatever_other_threads_held_a_child_ --skip a_program_with_raised_privileges_ignores_paths
 }
 
-thread-sanitizer-units() {
-    thread-sanitizer test --lib
-}
+thread-sanitizer-units() { thread-sanitizer test --lib; }
 
 # The tests of threads, and the soak.
 thread-sanitizer-rest() {
@@ -835,9 +810,7 @@ sanitized() {
 }
 
 # sanitized-folder SANITIZER: prints where the programs built for it are.
-sanitized-folder() {
-    echo "$target/$1-sanitizer/$(host)/debug"
-}
+sanitized-folder() { echo "$target/$1-sanitizer/$(host)/debug"; }
 
 # A minute of mutated summaries and traces for the readers of the command line: they are read or refused, with little
 # memory and without a panic. The kept corpus is the start; what fails is in target/fuzz-findings.
@@ -887,9 +860,7 @@ skip() {
 }
 
 # needs COMMAND:PACKAGE…: ends the step if a command, or file, is missing and its package cannot be installed.
-needs() {
-    debian-packages "$@" || skip "it needs ${*#*:} (apt-get install ${*#*:})"
-}
+needs() { debian-packages "$@" || skip "it needs ${*#*:} (apt-get install ${*#*:})"; }
 
 # needs-nightly [COMPONENT…]: ends the step if there is no nightly toolchain with these components.
 needs-nightly() {
@@ -898,18 +869,11 @@ needs-nightly() {
 }
 
 # cargo-test ARGUMENT…: runs tests. Those that fail by an assertion run again: rerun.py says when that is no failure.
-cargo-test() {
-    "${as_user[@]}" python3 "$root/.ci/rerun.py" "$scratch/$step.flaky" cargo test --locked "$@"
-}
-
-host() {
-    rustc --version --verbose | sed -n 's/^host: //p'
-}
+cargo-test() { "${as_user[@]}" python3 "$root/.ci/rerun.py" "$scratch/$step.flaky" cargo test --locked "$@"; }
+host() { rustc --version --verbose | sed -n 's/^host: //p'; }
 
 # lint ARGUMENT…: clippy for all targets.
-lint() {
-    cargo clippy --locked --keep-going --all-targets "$@" -- -D warnings
-}
+lint() { cargo clippy --locked --keep-going --all-targets "$@" -- -D warnings; }
 
 # check-targets TARGET…: the runtime compiles there with its default features, and without a warning.
 check-targets() {
@@ -923,9 +887,7 @@ check-targets() {
 }
 
 # Builds the examples, as `cargo test` does, so that nothing is built twice.
-build-programs() {
-    cargo test --locked --quiet --workspace --no-run
-}
+build-programs() { cargo test --locked --quiet --workspace --no-run; }
 
 # Builds the examples and the soak with optimization, with the runtime itself, whose default features they then have. From
 # then on, `programs` are these. With debug information: by the names of inlined functions, the simulated driver tells who waits.

@@ -85,7 +85,8 @@ fn command(line: &str, words: &[&str]) -> Result<(), ScriptError> {
         ["release"] => release(),
         ["shutdown"] => policy::SHUT_DOWN.store(true, std::sync::atomic::Ordering::Relaxed),
         ["shutdown", "at-exit"] => control::shut_down_at_exit(),
-        ["report-at-exit", path] => control::report_at_exit(path),
+        // The only word that may have spaces in it.
+        ["report-at-exit", path @ ..] => control::report_at_exit(&path.join(" ")),
         ["synchronise", "allow"] => policy::set_waiting(WaitPolicy::Allow),
         ["synchronise", "abort"] => policy::set_waiting(WaitPolicy::Abort),
         ["synchronise", "abort-from", path] => {
