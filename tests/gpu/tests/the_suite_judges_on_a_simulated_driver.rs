@@ -97,10 +97,11 @@ impl Run {
         assert_eq!(self.code, Some(i32::from(counts[1] > 0)), "{case}");
         assert!(reasons.contains(reason), "{case}: {reasons}");
         let [passed, failed, skipped] = counts;
-        let mut closing = format!("{passed} passed, {failed} failed");
-        if skipped > 0 {
-            closing += &format!(", {skipped} skipped");
-        }
+        let skipped = match skipped {
+            0 => String::new(),
+            skipped => format!(", {skipped} skipped"),
+        };
+        let closing = format!("{passed} passed, {failed} failed{skipped}");
         assert_eq!(self.closing, closing, "{case}");
     }
 }

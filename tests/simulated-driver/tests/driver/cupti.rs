@@ -113,6 +113,15 @@ fn a_kind_takes_seconds_to_enable_on_request() {
 }
 
 #[test]
+fn an_attribute_is_refused_if_it_is_unknown_or_too_small() {
+    let (_, cupti, ..) = ready::<2>("");
+    for (attribute, code) in [(9, 0), (0, 10), (77, 1)] {
+        let told = cupti.cuptiActivitySetAttribute(attribute, &mut 1, [0_u8].as_ptr());
+        assert_eq!(told, code, "{attribute}");
+    }
+}
+
+#[test]
 fn callbacks_run_on_another_thread_and_after_the_end_on_request() {
     let (driver, cupti, stream, kernel) = ready::<3>("");
     let handle = cupti.subscribe().expect("no other tool has subscribed");

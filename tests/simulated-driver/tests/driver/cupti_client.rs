@@ -229,6 +229,7 @@ functions! {
     cuptiActivityFlushAll(flag: u32);
     cuptiActivityGetNextRecord(buffer: usize, bytes: usize, record: *mut usize);
     cuptiActivityGetNumDroppedRecords(context: usize, stream: u32, dropped: *mut usize);
+    cuptiActivitySetAttribute(attribute: u32, size: *mut usize, value: *const u8);
     cuptiActivityRegisterTimestampCallback(function: extern "C" fn() -> u64);
     cuptiFinalize();
 }
