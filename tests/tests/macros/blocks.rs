@@ -47,6 +47,7 @@ where
         std::future::ready(N).await
     }
 
+    #[allow(clippy::unused_self, reason = "a method is what is tested")]
     unsafe fn careful(&self) {}
 
     #[inline]

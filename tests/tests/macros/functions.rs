@@ -1,4 +1,9 @@
 //! Every form of function does what it did, and is counted under its own path: on, off, stripped.
+#![allow(
+    clippy::elidable_lifetime_names,
+    clippy::unused_self,
+    reason = "forms are what is tested"
+)]
 
 mod no_prelude;
 

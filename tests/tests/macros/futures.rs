@@ -1,6 +1,7 @@
 //! Every form of asynchronous function is measured from its first poll to its end, and does what it
 //! did: on, off, stripped.
 #![allow(
+    clippy::elidable_lifetime_names,
     clippy::manual_async_fn,
     clippy::unused_async,
     reason = "forms are what is tested"
