@@ -1,6 +1,6 @@
 //! Checks that the tools will read a trace correctly.
 //!
-//! Perfetto, TensorBoard's trace plugin (torch-tb-profiler 0.4.3), HTA (0.5) and speedscope all open the traces that
+//! Perfetto, TensorBoard's trace plugin (torch-tb-profiler 0.4.3) and HTA (0.5) all open the traces that
 //! PyTorch's profiler and `profiler-runtime` write. Each drops events, shows wrong numbers or crashes on some inputs, and
 //! rarely says so. [`validate`] reports such inputs as violations of numbered [`Rule`]s, each with its remedy. Use it in
 //! the tests of a program that writes traces:
@@ -135,7 +135,7 @@ impl fmt::Debug for ValidateError {
 }
 
 /// Checks a trace in the format of `chrome://tracing` as PyTorch writes it, `.json` or `.json.gz`: that Perfetto,
-/// TensorBoard's trace plugin (torch-tb-profiler 0.4.3), HTA (0.5) and speedscope read all of it and get the right
+/// TensorBoard's trace plugin (torch-tb-profiler 0.4.3) and HTA (0.5) read all of it and get the right
 /// numbers. Returns an empty list if they do.
 ///
 /// Each [`Rule`] describes an input that one of the tools fails on; its documentation says how, and whether they survive it.

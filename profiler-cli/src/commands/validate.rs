@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::input::{Beginning, Input, InputError, Limits};
 use crate::output::{self, Stdout};
 
-/// Checks that Perfetto, TensorBoard, HTA and speedscope read a trace as it was meant, and that a summary is whole.
+/// Checks that Perfetto, TensorBoard and HTA read a trace as it was meant, and that a summary is whole.
 ///
 /// Prints each violation with its remedy, one on a line: first the errors, which a tool misreads, then remarks, which all of
 /// them survive. The exit status is 1 if there are errors, and 2 if a file cannot be read, or is neither a trace nor a summary.
