@@ -1,5 +1,9 @@
 //! Two functions are two names; one function is one name, unless it is asked to be more.
-#![allow(clippy::unused_self, reason = "methods are what is tested")]
+#![allow(
+    clippy::unused_async,
+    clippy::unused_self,
+    reason = "forms are what is tested"
+)]
 
 use profiler_runtime::{measure_execution_time, measure_execution_time_context, scope, summary};
 use profiler_tests::counts::{assert_calls, calls, expected};
