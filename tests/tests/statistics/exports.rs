@@ -74,6 +74,17 @@ fn a_name_of_any_length_is_drawn() {
     drop(profiler);
 }
 
+/// A number below zero is none that a spreadsheet calculates with: only texts get an apostrophe.
+#[test]
+fn a_formula_is_a_text_in_csv() {
+    {
+        let _scope = scope!("=HYPERLINK(\"http://127.0.0.1/?\"&A1,\"click\")");
+    }
+    let csv = summary().to_csv();
+    let cell = "\r\n\"'=HYPERLINK(\"\"http://127.0.0.1/?\"\"&A1,\"\"click\"\")\",";
+    assert_eq!(csv.contains(cell), measuring(), "{csv}");
+}
+
 #[test]
 fn every_number_of_a_row_stands_in_json_and_csv() {
     {

@@ -170,6 +170,41 @@ fn arrows_lead_to_work_and_to_children_elsewhere() {
 }
 
 #[test]
+fn no_arrow_leads_back_in_time() {
+    let mut timeline = empty();
+    timeline.slices = vec![
+        slice(0, 100, 10, None),
+        slice(1, 90, 10, Some(0)),
+        slice(3, 100, 10, Some(0)),
+    ];
+    timeline.start_unix_ns = 0;
+    assert_eq!(arrows(&written(&timeline)), [(100, 100)]);
+}
+
+#[test]
+fn slices_that_cross_are_below_their_track() {
+    let mut timeline = empty();
+    timeline.slices = vec![
+        slice(0, 0, 100, None),
+        slice(0, 50, 100, None),
+        slice(0, 60, 10, None),
+        slice(0, 70, 100, None),
+    ];
+    let contents = written(&timeline);
+    let track = |index: usize| {
+        let track = contents.slices[index].track;
+        (
+            &*contents.tracks[&track].name,
+            contents.tracks[&track].parent,
+        )
+    };
+    assert_eq!(track(0), track(2));
+    let main = Some(contents.slices[0].track);
+    assert_eq!(track(1), ("main (4711), overlapping 1", main));
+    assert_eq!(track(3), ("main (4711), overlapping 2", main));
+}
+
+#[test]
 fn times_without_kernels_are_where_they_were_on_one_track_for_each_rank() {
     let mut timeline = empty();
     timeline.start_unix_ns = 0;
@@ -261,6 +296,16 @@ fn steps_counters_replays_and_what_is_missing_are_written() {
     let (track, samples) = contents.counters.iter().next().expect("a counter");
     assert_eq!(*samples, timeline.counters[0].samples);
     assert_eq!(contents.tracks[track].unit, Some((Some(3), None)));
+}
+
+#[test]
+fn what_is_before_the_start_keeps_its_distance() {
+    let mut timeline = empty();
+    timeline.slices = vec![slice(0, -50, 100, None), slice(0, -20, 10, Some(0))];
+    timeline.start_unix_ns = 30;
+    let contents = written(&timeline);
+    let starts: Vec<i64> = contents.slices.iter().map(|slice| slice.start).collect();
+    assert_eq!(starts[1] - starts[0], 30);
 }
 
 #[test]

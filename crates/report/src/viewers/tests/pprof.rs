@@ -60,6 +60,12 @@ fn values_that_were_not_recorded_are_left_out() {
     assert!(read(&tree).comments[0].starts_with("callers were not counted"));
 }
 
+#[test]
+fn a_tree_without_nodes_is_a_profile_without_samples() {
+    let profile = read(&CallTree::default());
+    assert!(profile.samples.is_empty());
+}
+
 proptest! {
     #[test]
     fn every_node_is_a_sample(tree in any_tree()) {
