@@ -392,8 +392,11 @@ viewer-consumers() {
             mv "$run/summary.json" "$run/run.rows.json"
         done
     done
-    local stems=("$traces"/viewers/*.rows.json)
-    stems=("${stems[@]%.rows.json}")
+    local stem stems=()
+    for stem in "$traces"/viewers/*.rows.json; do
+        # There the kernels are those of scopes that no window has whole, so that they have no thread.
+        [[ $stem == */kernels_say_how_much_of_the_device_they_fill.* ]] || stems+=("${stem%.rows.json}")
+    done
 
     python-packages "$tools/snakeviz" --requirement "$here/snakeviz.txt"
     "$tools/snakeviz/bin/python" "$here/read_in_pstats.py" "${stems[@]}" "$runs"{,-on-gpu}-prof/run
