@@ -107,8 +107,8 @@ impl Args {
             && self.cuda_graph != Some(true)
     }
 
-    /// Returns `true` if an argument that is evaluated at each call mentions a variable.
-    pub(crate) fn any_mentions(&self, name: &Ident) -> bool {
+    /// Returns the arguments that are evaluated at each call.
+    pub(crate) fn expressions(&self) -> TokenStream {
         let expressions = [
             &self.log,
             &self.global_step,
@@ -117,8 +117,8 @@ impl Args {
             &self.parent,
         ];
         let shapes = self.shapes.iter().flatten();
-        let mut expressions = expressions.into_iter().flatten().chain(shapes);
-        expressions.any(|expression| mentions(expression.to_token_stream(), name))
+        let expressions = expressions.into_iter().flatten().chain(shapes);
+        expressions.map(ToTokens::to_token_stream).collect()
     }
 
     /// Returns the span of an argument, if it was written.
@@ -232,22 +232,6 @@ impl Args {
 /// block's, unless another argument of the function excludes the flag.
 fn inherited(own: Option<bool>, excluded: bool, block: Option<bool>) -> Option<bool> {
     own.or(block.filter(|_| !excluded))
-}
-
-/// Returns `true` if tokens mention a variable.
-fn mentions(tokens: TokenStream, name: &Ident) -> bool {
-    tokens.into_iter().any(|tree| match tree {
-        TokenTree::Ident(other) => other == *name,
-        TokenTree::Group(group) => mentions(group.stream(), name),
-        // `format!("{step}")` captures `step` by a string.
-        TokenTree::Literal(text) => {
-            let text = text.to_string();
-            [format!("{{{name}}}"), format!("{{{name}:")]
-                .iter()
-                .any(|capture| text.contains(capture))
-        }
-        TokenTree::Punct(_) => false,
-    })
 }
 
 /// Reads the word that an argument begins with.

@@ -34,6 +34,51 @@ pub(crate) fn of(trees: &[TokenTree], end: usize) -> Vec<(usize, Attribute)> {
         .collect()
 }
 
+/// Returns `true` if all attributes before index `end` belong to the language or its tools, and so expand to nothing.
+pub(crate) fn are_built_in(trees: &[TokenTree], end: usize) -> bool {
+    const NAMES: &[&str] = &[
+        "allow",
+        "cfg",
+        "clippy",
+        "cold",
+        "deny",
+        "deprecated",
+        "diagnostic",
+        "doc",
+        "expect",
+        "forbid",
+        "inline",
+        "must_use",
+        "rustfmt",
+        "target_feature",
+        "track_caller",
+        "warn",
+    ];
+    let is_built_in =
+        |at: usize| first_word(trees.get(at + 1)).is_some_and(|word| NAMES.contains(&&*word));
+    (0..end).step_by(2).all(is_built_in)
+}
+
+/// Returns the `#[cfg(…)]` and `#[cfg_attr(…)]` among some attributes.
+pub(crate) fn conditions(attributes: &[TokenTree]) -> Vec<TokenTree> {
+    let is_condition =
+        |pair: &&[TokenTree]| first_word(pair.get(1)).is_some_and(|word| word.starts_with("cfg"));
+    let conditions = attributes.chunks(2).filter(is_condition).flatten();
+    conditions.cloned().collect()
+}
+
+/// Returns the first word of an attribute.
+fn first_word(attribute: Option<&TokenTree>) -> Option<String> {
+    match item::group(attribute, Delimiter::Bracket)?
+        .stream()
+        .into_iter()
+        .next()?
+    {
+        TokenTree::Ident(word) => Some(word.to_string()),
+        _ => None,
+    }
+}
+
 fn read(attribute: &Group) -> Attribute {
     let inside = item::trees(attribute.stream());
     let mut at = 0;

@@ -1,9 +1,9 @@
 //! The expansion of a function.
 
-use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 
 use crate::args::Args;
-use crate::asynchronous;
+use crate::asynchronous::{self, own_block};
 use crate::futures;
 use crate::item::{self, Head};
 use crate::site::{Runtime, SiteCode, before_items};
@@ -64,6 +64,7 @@ impl Function {
             runtime: &runtime,
             location,
         };
+        let mut braces = self.body.span();
         let whole = self.body.stream();
         let trees: Vec<TokenTree> = whole.clone().into_iter().collect();
         let attributes = inner_attributes(&trees);
@@ -73,23 +74,39 @@ impl Function {
             end => (collected(&trees[..end]), collected(&trees[end..])),
         };
         if self.head.asynchronous {
-            let braces = self.body.span();
             let (head, signature) = (&self.head, &mut self.signature);
             let measured = asynchronous::measured(&site, head, signature, &statements, braces);
             inside.extend(measured);
         } else if let Some(future) = futures::returned(&self.signature, &self.head) {
-            inside.extend(future.measured(&site, statements, self.body.span()));
+            let (head, signature) = (&self.head, &mut self.signature[..]);
+            let measured = future.measured(&site, (head, signature), statements, braces);
+            inside.extend(measured);
         } else {
             inside.extend(site.guard());
-            inside.extend(before_items(&trees[attributes..]));
-            inside.extend([statements]);
+            if self.is_judged_by_its_body() {
+                let own = own_block(&statements, braces);
+                inside.extend([TokenTree::Group(own)]);
+                braces = Span::mixed_site().located_at(braces);
+            } else {
+                inside.extend(before_items(&trees[attributes..]));
+                inside.extend([statements]);
+            }
         }
         let mut body = Group::new(Delimiter::Brace, inside);
-        body.set_span(self.body.span());
+        body.set_span(braces);
         self.signature
             .into_iter()
             .chain([TokenTree::Group(body)])
             .collect()
+    }
+
+    /// Returns `true` if a lint that `clippy` has on by default requires these exact statements, or none. It leaves out bodies
+    /// with the braces of a macro.
+    fn is_judged_by_its_body(&self) -> bool {
+        // `non_canonical_clone_impl`, `non_canonical_partial_ord_impl`, and `extra_unused_type_parameters` for an empty body.
+        let name = self.head.name(&self.signature);
+        name.is_some_and(|name| name == "clone" || name == "partial_cmp")
+            || self.body.stream().is_empty()
     }
 }
 

@@ -4,35 +4,38 @@
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 use syn::punctuated::Punctuated;
-use syn::{
-    GenericArgument, Path, PathArguments, PathSegment, Token, Type, TypeInfer, TypeParamBound,
-};
+use syn::{GenericArgument, PathArguments, PathSegment, Token, Type, TypeInfer, TypeParamBound};
 
+use crate::asynchronous::own_block;
 use crate::item::{self, Head};
+use crate::parameters;
 use crate::site::{BuilderUse, SiteCode, before_items};
-use crate::tail::{self, AsyncBlock, Tail};
+use crate::tail::{self, AsyncBlock, Exit, Tail};
 
 /// The form in which a function returns its future.
-pub(crate) enum FutureForm {
-    /// `Pin<Box<dyn Future>>` or `Box<dyn Future + Unpin>`, or an alias of one.
+enum FutureForm {
+    /// A boxed `dyn Future`.
     Erased,
+    /// A type by the name that the crate `futures` gives a pinned `dyn Future`. With the lifetime of that alias, it is
+    /// known to be one. Else it may as well be a type of the program.
+    Alias { is_known: bool },
     /// `Pin<Box<impl Future>>`.
     Pinned,
-    /// `Box<impl Future + Unpin>`.
+    /// `Box<impl Future>`.
     Boxed,
     /// `impl Future`.
     Bare,
 }
 
 /// A future that a function returns.
-pub(crate) struct ReturnedFuture<'a> {
+pub(crate) struct ReturnedFuture {
     form: FutureForm,
     /// The return type.
-    tokens: &'a [TokenTree],
+    tokens: TokenStream,
 }
 
 /// Returns the future that a function returns, if its return type names a future.
-pub(crate) fn returned<'a>(signature: &'a [TokenTree], head: &Head) -> Option<ReturnedFuture<'a>> {
+pub(crate) fn returned(signature: &[TokenTree], head: &Head) -> Option<ReturnedFuture> {
     let tokens = &signature[item::return_type(signature, head)];
     // Parsing a type is slow, so this check comes first: most functions return no future.
     let may_name_future = tokens.iter().any(|tree| match tree {
@@ -45,7 +48,8 @@ pub(crate) fn returned<'a>(signature: &'a [TokenTree], head: &Head) -> Option<Re
     if !may_name_future {
         return None;
     }
-    let parsed: Type = syn::parse2(tokens.iter().cloned().collect()).ok()?;
+    let tokens: TokenStream = tokens.iter().cloned().collect();
+    let parsed: Type = syn::parse2(tokens.clone()).ok()?;
     Some(ReturnedFuture {
         form: form(&parsed)?,
         tokens,
@@ -60,17 +64,24 @@ fn form(returned: &Type) -> Option<FutureForm> {
         Type::Path(named) => {
             let last = named.path.segments.last()?;
             match last.ident.to_string().as_str() {
-                "BoxFuture" | "LocalBoxFuture" => Some(FutureForm::Erased),
-                "Pin" => boxed_future(argument(last)?, FutureForm::Erased, FutureForm::Pinned),
-                _ => boxed_future(returned, FutureForm::Erased, FutureForm::Boxed),
+                "BoxFuture" | "LocalBoxFuture" => {
+                    let is_known = matches!(
+                        &last.arguments,
+                        PathArguments::AngleBracketed(arguments)
+                            if matches!(arguments.args.first(), Some(GenericArgument::Lifetime(_)))
+                    );
+                    Some(FutureForm::Alias { is_known })
+                }
+                "Pin" => boxed_future(argument(last)?, FutureForm::Pinned),
+                _ => boxed_future(returned, FutureForm::Boxed),
             }
         }
         _ => None,
     }
 }
 
-/// Returns `erased` for `Box<dyn Future>` and `known` for `Box<impl Future>`.
-fn boxed_future(boxed: &Type, erased: FutureForm, known: FutureForm) -> Option<FutureForm> {
+/// Returns the form of `Box<dyn Future>`, and `known` for `Box<impl Future>`.
+fn boxed_future(boxed: &Type, known: FutureForm) -> Option<FutureForm> {
     let Type::Path(named) = boxed else {
         return None;
     };
@@ -79,7 +90,7 @@ fn boxed_future(boxed: &Type, erased: FutureForm, known: FutureForm) -> Option<F
         .filter(|last| last.ident == "Box")
         .and_then(argument)?;
     match inside {
-        Type::TraitObject(object) => is_future(&object.bounds).then_some(erased),
+        Type::TraitObject(object) => is_future(&object.bounds).then_some(FutureForm::Erased),
         Type::ImplTrait(opaque) => is_future(&opaque.bounds).then_some(known),
         _ => None,
     }
@@ -96,30 +107,67 @@ fn argument(segment: &PathSegment) -> Option<&Type> {
     }
 }
 
+/// Returns `true` if all bounds hold for a measured future if they hold for the future inside: `Future` itself, auto traits and
+/// lifetimes.
 fn is_future(bounds: &Punctuated<TypeParamBound, Token![+]>) -> bool {
-    let is_named = |path: &Path| {
-        path.segments
-            .last()
-            .is_some_and(|last| last.ident == "Future")
-    };
-    bounds
-        .iter()
-        .any(|bound| matches!(bound, TypeParamBound::Trait(named) if is_named(&named.path)))
+    const AUTO_TRAITS: &[&str] = &["Send", "Sync", "Unpin", "UnwindSafe", "RefUnwindSafe"];
+    let mut found = false;
+    for bound in bounds {
+        let TypeParamBound::Trait(named) = bound else {
+            continue;
+        };
+        let Some(last) = named.path.segments.last() else {
+            return false;
+        };
+        if last.ident == "Future" && has_output(&last.arguments) {
+            found = true;
+        } else if !AUTO_TRAITS.contains(&&*last.ident.to_string()) {
+            return false;
+        }
+    }
+    found
 }
 
-impl ReturnedFuture<'_> {
-    /// Returns the body of the measured function.
-    pub(crate) fn measured(&self, site: &SiteCode, body: TokenStream, braces: Span) -> TokenStream {
+/// Returns `true` if the arguments of `Future` are those of the trait of the standard library: `Output = …`, or none.
+fn has_output(arguments: &PathArguments) -> bool {
+    match arguments {
+        PathArguments::None => true,
+        PathArguments::AngleBracketed(arguments) => matches!(
+            arguments.args.first(),
+            Some(GenericArgument::AssocType(bound)) if bound.ident == "Output"
+        ),
+        PathArguments::Parenthesized(_) => false,
+    }
+}
+
+impl ReturnedFuture {
+    /// Returns the body of the measured function. Changes the parameters that the body binds again.
+    pub(crate) fn measured(
+        &self,
+        site: &SiteCode,
+        (head, signature): (&Head, &mut [TokenTree]),
+        body: TokenStream,
+        braces: Span,
+    ) -> TokenStream {
         let statements: Vec<TokenTree> = body.into_iter().collect();
         let tail = Tail::of(&statements);
-        // `return` and `?` in an `async` block leave the block, not the function.
+        // `return` in an `async` block leaves the block, not the function.
         let outside = match &tail {
             Some(tail) if tail.block.is_some() => &statements[..tail.start],
             _ => &statements,
         };
         match &tail {
-            Some(tail) if !tail::leaves_early(outside) => in_place(site, tail, &statements),
-            _ => self.wrapped(site, tail.as_ref(), statements, braces),
+            Some(tail) if Exit::of(outside) == Exit::AtEnd => in_place(site, tail, &statements),
+            _ => {
+                let value = value(
+                    site,
+                    (head, signature),
+                    &statements,
+                    braces,
+                    self.nameable(),
+                );
+                self.wrapped(site, tail.as_ref(), &value, braces)
+            }
         }
     }
 
@@ -129,26 +177,14 @@ impl ReturnedFuture<'_> {
         &self,
         site: &SiteCode,
         tail: Option<&Tail>,
-        body: Vec<TokenTree>,
+        value: &TokenStream,
         braces: Span,
     ) -> TokenStream {
         let span = Span::mixed_site();
         let runtime = site.runtime;
-        let written = self.nameable();
-        let early = tail::leaves_early(&body);
-        let body: TokenStream = body.into_iter().collect();
-        let value = if early {
-            // Inside a closure, `return` and `?` leave the closure and not the function. The
-            // closure is an argument of `call_once`, so that the compiler infers `FnOnce` for it:
-            // only such a closure may return a future that borrows from what the closure captured.
-            let returns = written
-                .as_ref()
-                .map(|written| quote_spanned!(span=> -> #written));
-            quote_spanned!(span=> #runtime::call_once(move || #returns { #body }))
-        } else {
-            quote_spanned!(span=> { #body })
-        };
-        let kind = written.map(|written| quote_spanned!(span=> : #written));
+        let kind = self
+            .nameable()
+            .map(|written| quote_spanned!(span=> : #written));
         // If the body is no future, the compiler points to this variable.
         let future = quote_spanned!(span.located_at(braces)=> __profiler_future);
         let block = tail.and_then(|tail| Some((tail, tail.block?)));
@@ -156,33 +192,96 @@ impl ReturnedFuture<'_> {
             Some(_) => site.builder_and_task(),
             None => (site.builder(BuilderUse::Task), site.task()),
         };
-        let first = quote_spanned!(span=> #builder let #future #kind = #value;);
+        let creation = self.creation(site);
+        let first = quote_spanned!(span=> #creation #builder let #future #kind = #value;);
         if let Some((tail, block)) = block {
             let task = task_for_a_block(&task);
             let block = measured_block(site, block, &future);
             let value = match tail.boxed {
-                Some(_) => quote_spanned!(span=> ::std::boxed::Box::pin(#block)),
+                Some(_) => quote_spanned!(span=> #runtime::Box::pin(#block)),
                 None => block,
             };
             return quote_spanned!(span=> #first #task #value);
         }
         let measured = match self.form {
-            FutureForm::Erased => quote_spanned!(span=> #runtime::measure_boxed(#task, #future)),
+            FutureForm::Erased => {
+                quote_spanned!(span=> #runtime::BoxedFuture::measured(#future, #task))
+            }
+            FutureForm::Alias { .. } => {
+                quote_spanned!(span=> { use #runtime::NotBoxed as _; #runtime::Returned(#future).measured(#task) })
+            }
             FutureForm::Pinned => quote_spanned! {span=>
-                ::std::boxed::Box::pin(#runtime::measure(#task, #future))
+                #runtime::Box::pin(#runtime::measure(#task, #future))
             },
             FutureForm::Boxed => quote_spanned! {span=>
-                ::std::boxed::Box::new(#runtime::measure(#task, #future))
+                #runtime::Box::new(#runtime::measure(#task, *#future))
             },
             FutureForm::Bare => quote_spanned!(span=> #runtime::measure(#task, #future)),
         };
         quote_spanned!(span=> #first #measured)
     }
 
+    /// Returns statements that measure how long the function itself takes if what it returns turns out to be no boxed future.
+    fn creation(&self, site: &SiteCode) -> Option<TokenStream> {
+        let FutureForm::Alias { is_known: false } = self.form else {
+            return None;
+        };
+        let span = Span::mixed_site();
+        let (runtime, written, mut args) = (site.runtime, &self.tokens, site.args.clone());
+        let bypass = args
+            .bypass
+            .map(|bypass| quote_spanned!(span=> || (#bypass)));
+        args.bypass = syn::parse2(quote_spanned! {span=>
+            { use #runtime::NotBoxed as _; #runtime::Returned::<#written>::IS_BOXED } #bypass
+        })
+        .ok();
+        let guard = SiteCode {
+            args: &args,
+            ..*site
+        };
+        Some(guard.guard())
+    }
+
     /// Returns the return type as it may be written in a body.
     fn nameable(&self) -> Option<TokenStream> {
-        let written: TokenStream = self.tokens.iter().cloned().collect();
-        nameable(written)
+        nameable(self.tokens.clone())
+    }
+}
+
+/// Returns an expression that evaluates the body of a function to its value. In it, a `return` does not leave the function.
+fn value(
+    site: &SiteCode,
+    (head, signature): (&Head, &mut [TokenTree]),
+    statements: &[TokenTree],
+    braces: Span,
+    written: Option<TokenStream>,
+) -> TokenStream {
+    let span = Span::mixed_site();
+    let runtime = site.runtime;
+    let exit = Exit::of(statements);
+    let label = quote_spanned!(span=> '__profiler_body);
+    let own = match exit {
+        Exit::Return => own_block(&tail::with_breaks(statements, &label), braces),
+        _ => own_block(&statements.iter().cloned().collect(), braces),
+    };
+    // The compiler warns of unreachable code after a body that never ends, unless there is another way.
+    let evaluated =
+        |body: TokenStream| quote_spanned!(span=> if true { #body } else { #runtime::never() });
+    match exit {
+        Exit::AtEnd => evaluated(own.into_token_stream()),
+        Exit::Return => evaluated(quote_spanned!(span=> #label: #own)),
+        Exit::Unclear => {
+            // The closure is an argument of `call_once`, so that the compiler infers `FnOnce` for it: only such a closure
+            // may return a future that borrows from what the closure captured.
+            let moves = parameters::moved(
+                site.args,
+                head,
+                signature,
+                &statements.iter().cloned().collect(),
+            );
+            let returns = written.map(|written| quote_spanned!(span=> -> #written));
+            quote_spanned!(span=> #runtime::call_once(move || #returns { #moves #own }))
+        }
     }
 }
 

@@ -32,21 +32,35 @@
 //! see them. Items are not hygienic, so the user's code never stands in the block that declares
 //! them.
 //!
-//! An `async fn` becomes
+//! An `async fn` without `.await` never waits. It keeps its statements after a guard of its only poll:
 //!
 //! ```text
-//! async fn fetch(url: Url) -> Result<Page, Error> {
+//! async fn count(State(app): State<Arc<App>>) -> Json<usize> {
+//!     let mut __profiler_task = { /* Here and SITE, as above */ SITE.task::<Here>() };
+//!     let __profiler_scope = only_poll(&mut __profiler_task);
+//!     /* the statements */
+//! }
+//! ```
+//!
+//! Any other `async fn` becomes
+//!
+//! ```text
+//! async fn fetch(url: Url, _permit: Permit) -> Result<Page, Error> {
 //!     measure_in_place(
 //!         &mut { /* Here and SITE, as above */ SITE.task::<Here>() },
 //!         pin!(async move {
-//!             let url = url;
+//!             let _ = &url;
+//!             let _permit = _permit;
 //!             if false { return never::<Result<Page, Error>>(); };
-//!             /* the statements */
+//!             { use {}; /* the statements */ }
 //!         }),
 //!     )
 //!     .await
 //! }
 //! ```
+//!
+//! The module `parameters` says which parameters are captured and which are bound again, and why the destructors of all of them
+//! then run in the usual order. The block inside has the edition of the user's braces, the one around it that of this crate.
 //!
 //! Neither the scope nor the future is moved after it is created: each move would reserve stack
 //! space for another copy at every level of nested futures.
@@ -88,6 +102,9 @@
 //! Other attributes look for such a block: `tracing::instrument` enters its span at each poll of
 //! it.
 //!
+//! Any other function that returns a future evaluates its statements to that future, and returns the measured future. A
+//! `return` among the statements leaves a block with a label, or, if a macro may contain one, a closure.
+//!
 //! A `&CudaStream` stays borrowed until the guard is dropped, which a future does not allow. An
 //! `Arc<CudaStream>`, or a reference to one, is borrowed only while the expression is evaluated.
 //!
@@ -109,6 +126,7 @@ mod function;
 mod futures;
 mod item;
 mod keys;
+mod parameters;
 mod reject;
 mod section;
 mod site;
@@ -213,14 +231,16 @@ const STRIP: bool = cfg!(feature = "strip");
 ///   panic.
 /// - An `async fn` is measured from its first poll to its end, and the time spent polling is
 ///   recorded separately. This also applies to a function whose return type names a future:
-///   `Pin<Box<dyn Future<…>>>`, `BoxFuture`, `LocalBoxFuture`, `Box<dyn Future<…> + Unpin>` or
+///   `Pin<Box<dyn Future<…>>>`, `BoxFuture`, `LocalBoxFuture`, `Box<dyn Future<…>>` or
 ///   `impl Future<…>`. `async_trait` generates such functions, so the attribute may be placed
-///   inside or outside of it. If the return type is another alias or an associated type, only the
-///   creation of the future is measured; measure such a future with
-///   `future.measure_execution_time("name")`. If a function that returns a future leaves early
-///   (`return`, `?`) or calls macros other than the usual ones of std, write
+///   inside or outside of it. If the return type is another alias or an associated type, or has a
+///   trait beside `Future` that is not automatic (`impl Future + Clone`), only the creation of the
+///   future is measured; measure such a future with `future.measure_execution_time("name")`. If a
+///   function that returns a future calls macros other than the usual ones of std, write
 ///   `#[tracing::instrument]` above this attribute: below it, `tracing` cannot use parameters that
 ///   are not `Copy`.
+/// - Each `async fn` is two futures, one inside the other. If the compiler reports an overflow
+///   in a deep chain of such functions, write `#![recursion_limit = "256"]` in the crate.
 /// - Other attributes are kept, above or below: `#[inline]`, `#[track_caller]`, `#[test]`,
 ///   `#[tokio::main]`, `#[cfg(…)]`, `#[must_use]`, …
 /// - A `const fn`, a naked function and a function without a body cannot be measured.

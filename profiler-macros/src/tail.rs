@@ -1,6 +1,7 @@
-//! Reads the last expression of a body, to find a future that is created there.
+//! Reads a body token by token: how it ends, how it may leave the function before, and whether it may wait.
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use quote::quote_spanned;
 
 use crate::item;
 
@@ -90,67 +91,187 @@ fn begins_expression(before: &[TokenTree]) -> bool {
     last.is_none() || item::is_punct(last, ';') || item::group(last, Delimiter::Brace).is_some()
 }
 
-/// Macros that do not return from the calling function, unless their arguments do.
-const NEVER_LEAVING: &[&str] = &[
+/// Macros of the standard library and of this crate that neither leave the calling function nor wait, unless their arguments do.
+///
+/// A program may have a macro of its own by one of these names. The list is short: a name in it saves a closure.
+const HARMLESS: &[&str] = &[
     "assert",
     "assert_eq",
     "assert_ne",
-    "cfg",
-    "concat",
-    "dbg",
-    "debug",
     "debug_assert",
     "debug_assert_eq",
     "debug_assert_ne",
-    "debug_span",
-    "env",
     "eprint",
     "eprintln",
-    "file",
     "format",
     "format_args",
-    "include_bytes",
-    "include_str",
-    "info",
-    "info_span",
-    "line",
-    "matches",
     "measure",
     "measure_execution_time_context",
-    "module_path",
     "panic",
     "print",
     "println",
     "record_function",
     "scope",
-    "stringify",
     "todo",
-    "trace",
-    "trace_span",
     "unimplemented",
     "unreachable",
-    "vec",
-    "warn",
+    "write",
+    "writeln",
 ];
 
-/// Returns `true` if some statements may leave the function before its end: by `return`, by `?`, or
-/// by a macro that may expand to either.
-pub(crate) fn leaves_early(statements: &[TokenTree]) -> bool {
+/// Returns `true` if some statements of an `async fn` may wait: by `.await`, or by a macro that may expand to it.
+pub(crate) fn may_wait(statements: &[TokenTree]) -> bool {
     let mut at = 0;
     while let Some(tree) = statements.get(at) {
         at += 1;
         match tree {
             TokenTree::Ident(word) if word == "async" => at += rest_of_block(&statements[at..]),
-            TokenTree::Ident(word) if word == "return" => return true,
-            TokenTree::Ident(word) if calls_macro(&statements[at..]) && may_leave(word) => {
-                return true;
-            }
-            TokenTree::Punct(punct) if punct.as_char() == '?' => return true,
-            TokenTree::Group(group) if leaves_early(&item::trees(group.stream())) => return true,
+            TokenTree::Ident(word) if word == "await" => return true,
+            TokenTree::Ident(word) if is_unknown_macro(word, &statements[at..]) => return true,
+            TokenTree::Group(group) if may_wait(&item::trees(group.stream())) => return true,
             _ => {}
         }
     }
     false
+}
+
+/// How some statements may leave a function that returns a future.
+///
+/// They cannot do so by `?`: no future has a residual.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Exit {
+    /// Only at their end.
+    AtEnd,
+    /// By `return` outside of closures and macros.
+    Return,
+    /// Perhaps by a macro, or by a `return` that may be that of a closure.
+    Unclear,
+}
+
+impl Exit {
+    /// Reads how some statements may leave their function.
+    pub(crate) fn of(statements: &[TokenTree]) -> Self {
+        let mut exit = Self::AtEnd;
+        let mut code = Code::new(statements);
+        while let Some(tree) = code.next() {
+            let found = match tree {
+                TokenTree::Ident(word) if word == "return" => Self::Return,
+                TokenTree::Ident(word) if is_unknown_macro(word, code.rest()) => Self::Unclear,
+                TokenTree::Group(group) => Self::of(&item::trees(group.stream())),
+                _ => continue,
+            };
+            let is_clear = !code.is_in_closure && !code.is_in_macro;
+            exit = exit.max(if found == Self::Return && !is_clear {
+                Self::Unclear
+            } else {
+                found
+            });
+        }
+        exit
+    }
+}
+
+/// Replaces each `return` of some statements by a `break` out of the block that has the label, which leaves it with the
+/// same value. Call this only for [`Exit::Return`].
+pub(crate) fn with_breaks(statements: &[TokenTree], label: &TokenStream) -> TokenStream {
+    let mut changed = TokenStream::new();
+    let mut code = Code::new(statements);
+    loop {
+        let start = code.at;
+        let Some(tree) = code.next() else { break };
+        match tree {
+            TokenTree::Ident(word) if word == "return" => {
+                let place = Span::mixed_site().located_at(word.span());
+                changed.extend(quote_spanned!(place=> break #label));
+            }
+            TokenTree::Group(group) => {
+                let inside = with_breaks(&item::trees(group.stream()), label);
+                let mut other = Group::new(group.delimiter(), inside);
+                other.set_span(group.span());
+                changed.extend([TokenTree::Group(other)]);
+            }
+            tree => changed.extend([tree.clone()]),
+        }
+        // What was skipped.
+        changed.extend(statements[start + 1..code.at].iter().cloned());
+    }
+    changed
+}
+
+/// Iterates over the trees of one function at one level: without `async` blocks and the bodies of other functions, which a
+/// `return` inside leaves instead.
+struct Code<'a> {
+    trees: &'a [TokenTree],
+    at: usize,
+    /// The last tree may be in the body of a closure.
+    is_in_closure: bool,
+    /// The last tree is an argument of a macro.
+    is_in_macro: bool,
+}
+
+impl<'a> Code<'a> {
+    fn new(trees: &'a [TokenTree]) -> Self {
+        Self {
+            trees,
+            at: 0,
+            is_in_closure: false,
+            is_in_macro: false,
+        }
+    }
+
+    fn rest(&self) -> &'a [TokenTree] {
+        &self.trees[self.at..]
+    }
+
+    fn next(&mut self) -> Option<&'a TokenTree> {
+        let tree = self.trees.get(self.at)?;
+        let before = self.at.checked_sub(1).and_then(|at| self.trees.get(at));
+        self.at += 1;
+        let opens = |mark| item::is_punct(before, mark);
+        self.is_in_macro = opens('!') && matches!(tree, TokenTree::Group(_));
+        match tree {
+            TokenTree::Ident(word) if word == "async" => self.at += rest_of_block(self.rest()),
+            TokenTree::Ident(word) if word == "fn" => self.at += self.rest_of_function(),
+            TokenTree::Punct(mark) => match mark.as_char() {
+                ';' => self.is_in_closure = false,
+                // The body of a match arm begins.
+                '>' if opens('=') => self.is_in_closure = false,
+                '|' if begins_closure(before) => self.is_in_closure = true,
+                _ => {}
+            },
+            _ => {}
+        }
+        Some(tree)
+    }
+
+    /// Returns the length of a function after its `fn`. That of a pointer to a function ends at the next `;` or braces, too:
+    /// no `return` is before those.
+    fn rest_of_function(&self) -> usize {
+        let ends = |tree: &TokenTree| {
+            item::is_punct(Some(tree), ';') || item::group(Some(tree), Delimiter::Brace).is_some()
+        };
+        self.rest().iter().take_while(|tree| !ends(tree)).count()
+            + usize::from(self.is_definition())
+    }
+
+    /// Returns `true` if a name follows: that of a function and not of a parameter of a pointer's type.
+    fn is_definition(&self) -> bool {
+        matches!(self.rest().first(), Some(TokenTree::Ident(_)))
+    }
+}
+
+/// Returns `true` if a `|` after this token begins a closure: it is no operator.
+fn begins_closure(before: Option<&TokenTree>) -> bool {
+    const BEFORE_EXPRESSION: &[&str] = &[
+        "break", "else", "if", "in", "let", "match", "move", "return", "static", "while",
+    ];
+    match before {
+        None => true,
+        Some(TokenTree::Punct(mark)) => !['|', '?', '>'].contains(&mark.as_char()),
+        Some(TokenTree::Ident(word)) => BEFORE_EXPRESSION.contains(&&*word.to_string()),
+        Some(TokenTree::Group(group)) => group.delimiter() == Delimiter::Brace,
+        Some(TokenTree::Literal(_)) => false,
+    }
 }
 
 /// Returns the length of an `async` block after its `async`, or 0 if there is no block. `return`
@@ -163,11 +284,9 @@ fn rest_of_block(rest: &[TokenTree]) -> usize {
     }
 }
 
-/// Returns `true` if these trees begin with `!` and the arguments of a macro call.
-fn calls_macro(rest: &[TokenTree]) -> bool {
-    item::is_punct(rest.first(), '!') && matches!(rest.get(1), Some(TokenTree::Group(_)))
-}
-
-fn may_leave(name: &Ident) -> bool {
-    !NEVER_LEAVING.contains(&name.to_string().as_str())
+/// Returns `true` if a word is the name of a macro that is called, and not known to be harmless.
+fn is_unknown_macro(word: &Ident, rest: &[TokenTree]) -> bool {
+    let is_called = item::is_punct(rest.first(), '!')
+        && !matches!(rest.get(1), Some(TokenTree::Punct(_)) | None);
+    is_called && !HARMLESS.contains(&word.to_string().as_str())
 }

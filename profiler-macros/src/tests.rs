@@ -125,7 +125,8 @@ fn a_section_before_a_boxed_future_leaves_the_function_only_by_its_own_statement
     for (section, leaves) in [
         (quote!(measure!("clone", { self.clone() })), false),
         (quote!(profiler_runtime::scope!("clone")), false),
-        (quote!(measure!("clone", { self.get()? })), true),
+        (quote!(measure!("clone", { return ready() })), true),
+        (quote!(vec![self.clone()]), true),
     ] {
         let expanded = expand(
             quote!(),
@@ -179,17 +180,122 @@ fn the_body_of_a_boxed_future_is_measured_in_place() {
 
 #[cfg(not(feature = "strip"))]
 #[test]
-fn an_async_function_binds_its_parameters_inside_the_block() {
+fn an_async_function_moves_its_parameters_into_the_block() {
     let expanded = expand(
         quote!(),
         quote!(
-            async fn f<T: Into<(u8, u8)>>(mut a: T, (b, c): (u8, u8), _: u8, d: &str) {}
+            async fn f(&self, a: T, b: &str, (c, _): (u8, u8), mut d: u8, _: u8, _e: u8) {
+                self.run(a, b, c, d).await
+            }
         ),
     );
-    let signature = quote!(async fn f<T: Into<(u8, u8)> >(a: T, (b, c): (u8, u8), _: u8, d: &str));
+    let signature =
+        quote!(async fn f(&self, a: T, b: &str, __arg0: (u8, u8), d: u8, __arg2: u8, _e: u8));
     assert!(expanded.starts_with(&text(&signature)), "{expanded}");
-    let bindings = quote!(let mut a = a; let d = d; if false);
+    let bindings = quote! {
+        async move {
+            let _ = &a;
+            let __arg0 = __arg0;
+            let (c, _) = __arg0;
+            let mut d = d;
+            let __arg2 = __arg2;
+            let _ = __arg2;
+            let _e = _e;
+            if false { return ::profiler_runtime::__private::never::<()>(); };
+            { use {}; self.run(a, b, c, d).await }
+        }
+    };
     contains(&expanded, &bindings);
+}
+
+#[cfg(not(feature = "strip"))]
+#[test]
+fn an_attribute_may_use_the_parameters_of_an_async_function_by_name() {
+    for attribute in [
+        quote!(#[instrument(fields(b = b.len()))]),
+        quote!(#[inline]),
+    ] {
+        let is_other = !attribute.to_string().contains("inline");
+        let expanded = expand(
+            quote!(),
+            quote!(
+                #attribute
+                async fn f((a, _): (u8, u8), b: &str) { run(a, b).await }
+            ),
+        );
+        let pattern = quote!((a, _): (u8, u8));
+        assert_eq!(expanded.contains(&text(&pattern)), is_other, "{expanded}");
+    }
+}
+
+#[cfg(not(feature = "strip"))]
+#[test]
+fn an_async_function_that_never_waits_keeps_its_statements() {
+    for (body, waits) in [
+        (
+            quote!(spawn(async move { x.get().await }); assert!(x.is_set())),
+            false,
+        ),
+        (quote!(x.get().await), true),
+        (quote!(select!(x.get())), true),
+    ] {
+        let expanded = expand(quote!(), quote!(async fn f(x: X) { #body }));
+        assert_eq!(expanded.contains("measure_in_place"), waits, "{expanded}");
+        assert_eq!(expanded.contains("only_poll"), !waits, "{expanded}");
+    }
+}
+
+#[cfg(not(feature = "strip"))]
+#[test]
+fn a_return_before_a_future_leaves_a_block_and_not_that_of_a_closure() {
+    for (statement, expected) in [
+        (
+            quote!(if a || b {
+                return x;
+            }),
+            quote!(if a || b {
+                break '__profiler_body x;
+            }),
+        ),
+        (
+            quote!(match a {
+                1 | 2 => return x,
+                _ => {}
+            }),
+            quote!(1 | 2 => break '__profiler_body x),
+        ),
+        (
+            quote!(
+                fn inner() -> u8 {
+                    return 1;
+                }
+            ),
+            quote!(
+                fn inner() -> u8 {
+                    return 1;
+                }
+            ),
+        ),
+        (
+            quote!(let f: fn(u8) = g; return x;),
+            quote!(break '__profiler_body x;),
+        ),
+        (
+            quote!(let f = async move { return 1 };),
+            quote!(async move { return 1 };),
+        ),
+        (
+            quote!(let f = |a| { if a { return 1 } 2 };),
+            quote!(call_once),
+        ),
+        (quote!(ensure!(a);), quote!(call_once)),
+    ] {
+        let expanded = expand(
+            quote!(),
+            quote!(fn f() -> BoxFuture<'static, u8> { #statement made() }),
+        );
+        contains(&expanded, &expected);
+    }
 }
 
 #[test]
@@ -357,7 +463,7 @@ fn a_function_inherits_the_stream_and_the_flags_of_its_block() {
                 #[measure_execution_time(cuda_graph)]
                 fn capture(&self) { 2 }
                 #[measure_execution_time(sync = false, stream = other)]
-                async fn fetch(&self) { 3 }
+                async fn fetch(&self) { self.get().await }
             }
         },
     );
@@ -433,7 +539,9 @@ fn a_parameter_that_only_the_shapes_use_is_marked_as_used() {
     let expanded = expand(
         quote!(shapes = [rows]),
         quote!(
-            async fn f(rows: usize) {}
+            async fn f(x: u8, rows: usize) {
+                run(x).await
+            }
         ),
     );
     contains(&expanded, &quote!(let rows = rows; let _ = &rows;));
@@ -472,7 +580,9 @@ fn a_parameter_that_only_the_attribute_uses_is_marked_as_used() {
         let expanded = expand(
             argument,
             quote!(
-                async fn f(step: u64, other: u64) {}
+                async fn f(x: u8, step: u64, other: u64) {
+                    run(x).await
+                }
             ),
         );
         contains(&expanded, &quote!(let step = step; let _ = &step;));

@@ -326,16 +326,17 @@ macro_rules! step {
 /// Items that the macros expand to. Not part of the public API: they change without notice.
 #[doc(hidden)]
 pub mod __private {
+    pub use std::boxed::Box;
     pub use std::pin::pin;
 
     pub use profiler_macros::{context, measure, record_function, scope};
 
     pub use crate::config::{VARIABLES, Variable};
     pub use crate::local::blocks_made;
-    pub use crate::scope::boxed::{BoxedFuture, call_once, measure_boxed};
+    pub use crate::scope::boxed::{BoxedFuture, NotBoxed, Returned, call_once};
     pub use crate::scope::builder::ScopeBuilder;
     pub use crate::scope::future::{
-        FutureScope, FutureScopeWithArgs, InPlace, measure, measure_in_place,
+        FutureScope, FutureScopeWithArgs, InPlace, PollGuard, measure, measure_in_place, only_poll,
     };
     pub use crate::scope::handle::AsHandle;
     pub use crate::scope::on_stream::StreamBuilder;

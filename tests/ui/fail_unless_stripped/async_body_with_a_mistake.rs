@@ -6,7 +6,14 @@ async fn number() -> u32 {
 }
 
 #[measure_execution_time]
+async fn waits() -> u32 {
+    std::future::ready(()).await;
+    "one"
+}
+
+#[measure_execution_time]
 async fn parsed(text: &str) -> Result<u32, std::fmt::Error> {
+    std::future::ready(()).await;
     Ok(text.parse::<u32>()?)
 }
 

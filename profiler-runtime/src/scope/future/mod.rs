@@ -31,6 +31,7 @@ use crate::stats::Ending;
 use crate::switch::SiteDecision;
 pub(crate) use measured::measure_on;
 pub use measured::{InPlace, Measured, measure, measure_in_place};
+pub use poll::{PollGuard, only_poll};
 
 /// The scope of a future with arguments.
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 //! logger or a session. While it is used, the first poll keeps what it knows of the future in its guard. A future that is
 //! ready at once is counted from there, and never has a [`Progress`].
 
+use std::fmt;
 use std::mem;
 use std::sync::Arc;
 use std::thread::panicking;
@@ -14,7 +15,7 @@ use profiler_host::sync::ReentrancyGuard;
 use super::super::builder::ScopeBuilder;
 use super::super::handle::Handle;
 use super::super::slow::maintain;
-use super::{FutureState, Progress};
+use super::{FutureState, InPlaceScope, Progress};
 use crate::clock::{elapsed, now, read_counter};
 use crate::cuda::nvtx::{self, FutureRange};
 use crate::cuda::{self, Begun, TaskGpuScope};
@@ -31,7 +32,8 @@ use crate::switch::SiteDecision;
     clippy::struct_excessive_bools,
     reason = "facts that are independent of each other"
 )]
-pub(super) struct PollGuard<'a> {
+#[must_use = "the poll ends when its guard is dropped"]
+pub struct PollGuard<'a> {
     state: &'a mut FutureState,
     builder: Option<&'a mut ScopeBuilder<'static>>,
     /// `None` if the thread has no cells.
@@ -56,6 +58,15 @@ pub(super) struct PollGuard<'a> {
     outermost: bool,
     /// `true` if this poll completed the future.
     pub(super) is_last: bool,
+}
+
+/// Opens the only poll of a future that never waits: an `async fn` without `.await`. The caller drops the scope after the guard.
+#[inline]
+pub fn only_poll(scope: &mut impl InPlaceScope) -> PollGuard<'_> {
+    let mut guard = PollGuard::new(scope.parts());
+    guard.is_last = true;
+    guard.enter();
+    guard
 }
 
 impl<'a> PollGuard<'a> {
@@ -427,6 +438,12 @@ impl<'a> PollGuard<'a> {
         let progress = self.state.progress.as_ref();
         let record = progress.and_then(|progress| progress.record.as_deref());
         session::close_poll(&ended, record.map_or(0, FutureRecord::serial));
+    }
+}
+
+impl fmt::Debug for PollGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PollGuard").finish_non_exhaustive()
     }
 }
 
