@@ -4,9 +4,10 @@
 //! the compiler.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Mutex;
@@ -109,24 +110,46 @@ impl Compiler {
 
     /// Holds that all files of a folder compile and run.
     pub fn all_pass(&self, folder: &str) {
+        self.for_each_file(folder, |file| self.passes(file, &["--emit=link"]));
+    }
+
+    /// Holds that all files of a folder compile and run in every edition, measured or not, and that `clippy` reports nothing if
+    /// it is installed.
+    pub fn all_pass_in_every_edition(&self, folder: &str) {
         self.for_each_file(folder, |file| {
-            let output = self.compile(file, &["--emit=link"]);
-            if !output.status.success() {
-                return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+            for edition in ["--edition=2018", "--edition=2021", "--edition=2024"] {
+                let failed = |why| format!("{edition}: {why}");
+                self.passes(file, &["--emit=link", edition])
+                    .map_err(failed)?;
+                let arguments = ["--emit=metadata", edition];
+                let Ok(output) = self.compile_by("clippy-driver", file, &arguments) else {
+                    continue;
+                };
+                if !output.status.success() {
+                    return Err(failed(String::from_utf8_lossy(&output.stderr).into_owned()));
+                }
             }
-            let program = self.output_of(file);
-            let ran = Command::new(program)
+            Ok(())
+        });
+    }
+
+    /// Compiles a file, and runs it with measuring on and off.
+    fn passes(&self, file: &Path, arguments: &[&str]) -> Result<(), String> {
+        let output = self.compile(file, arguments);
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+        }
+        for is_on in ["1", "0"] {
+            let ran = Command::new(self.output_of(file))
+                .env("PROFILER_ENABLED", is_on)
                 .output()
                 .map_err(|error| error.to_string())?;
-            if ran.status.success() {
-                return Ok(());
+            if !ran.status.success() {
+                let stderr = String::from_utf8_lossy(&ran.stderr);
+                return Err(format!("{}\n{stderr}", ran.status));
             }
-            Err(format!(
-                "{}\n{}",
-                ran.status,
-                String::from_utf8_lossy(&ran.stderr)
-            ))
-        });
+        }
+        Ok(())
     }
 
     /// Compiles a program, and returns where it is. `name` is that of its file, which no two programs share.
@@ -186,6 +209,17 @@ impl Compiler {
     }
 
     fn compile(&self, file: &Path, arguments: &[&str]) -> Output {
+        let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        let output = self.compile_by(rustc, file, arguments);
+        output.expect("the compiler runs")
+    }
+
+    fn compile_by(
+        &self,
+        compiler: impl AsRef<OsStr>,
+        file: &Path,
+        arguments: &[&str],
+    ) -> io::Result<Output> {
         // Stripped, functions that only arguments of the attribute call are called by nothing.
         let allowed: &[&str] = if cfg!(feature = "strip") {
             &["-Adead_code"]
@@ -193,18 +227,27 @@ impl Compiler {
             &[]
         };
         let tests = self.workspace.join("tests");
-        let output = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+        let edition = ["--edition=2024"];
+        let edition = if arguments
+            .iter()
+            .any(|argument| argument.starts_with("--edition"))
+        {
+            &[][..]
+        } else {
+            &edition
+        };
+        Command::new(compiler)
             // Messages name files as seen from here.
             .current_dir(&tests)
             .arg(file.strip_prefix(&tests).unwrap_or(file))
-            .args(["--edition=2024", "--crate-type=bin", "--color=never"])
+            .args(["--crate-type=bin", "--color=never"])
+            .args(edition)
             .args(arguments)
             .args(allowed)
             .arg("-o")
             .arg(self.output_of(file))
             .args(&self.arguments)
-            .output();
-        output.expect("the compiler runs")
+            .output()
     }
 
     /// Returns the compiler's messages without what depends on the machine or on lines of other files.

@@ -20,3 +20,8 @@ fn mistakes_in_the_values_of_arguments_are_type_errors() {
 fn every_form_of_function_and_argument_compiles_and_runs() {
     Compiler::of_this_build().all_pass("ui/pass");
 }
+
+#[test]
+fn functions_compile_and_run_as_without_the_attribute_in_every_edition() {
+    Compiler::of_this_build().all_pass_in_every_edition("ui/editions");
+}

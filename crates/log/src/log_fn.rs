@@ -68,7 +68,7 @@ where
     message = "a logger or a handler of traces cannot return `{Self}`",
     label = "returns `{Self}`",
     note = "it returns nothing, or a `Result<(), E>` whose error can be displayed; \
-            a `;` after its last expression makes it return nothing; if it never returns, write `|_| -> () { … }`"
+            a `;` after its last expression makes it return nothing; if it never returns, write `|_| -> () {{ … }}`"
 )]
 pub trait LogOutcome {
     /// Converts the value into the result of a logger.
