@@ -25,10 +25,11 @@ pub(crate) const SUBJECTS: &[(&str, &[&str])] = &[
     ("bytes", &[]),
     // Generic code that is inlined everywhere, and panics in the middle of its loops.
     ("hashbrown", &[]),
-    // Many small generic functions, iterators as return types, recursion.
-    ("petgraph", &[]),
     // Functions with `#[track_caller]`, and `const fn` next to other functions.
     ("slab", &[]),
+    // A service in edition 2021: handlers, extractors, middleware, iterators and streams as return
+    // types, recursion.
+    ("./service", &[]),
     // Hand-written futures, services that forward futures, and tests that count polls.
     ("tower", &["full"]),
 ];

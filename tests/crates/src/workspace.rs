@@ -11,7 +11,7 @@ use crate::subject::Subject;
 /// How the copies are annotated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sources {
-    /// `None` for the sources as published.
+    /// `None` for the sources as they are.
     pub(crate) form: Option<Form>,
     pub(crate) strip: bool,
 }

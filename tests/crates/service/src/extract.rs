@@ -51,6 +51,13 @@ where
 /// Counts the visitor until it is dropped.
 pub(crate) struct Visit(Arc<App>);
 
+impl Visit {
+    /// The guard of the lock has to be dropped before `self`, which takes the same lock.
+    pub(crate) fn inside(self) -> usize {
+        *self.0.visits.lock().unwrap()
+    }
+}
+
 impl FromRequestParts<Arc<App>> for Visit {
     type Rejection = std::convert::Infallible;
 

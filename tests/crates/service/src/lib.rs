@@ -81,7 +81,9 @@ fn loan_routes(app: &Arc<App>) -> Router<Arc<App>> {
     let open = Router::new()
         .route("/count", get(loans::count))
         .route("/desks", get(loans::free_desks))
+        .route("/inside", get(loans::inside))
         .route("/queue", get(loans::queue))
+        .route("/queue/{name}", post(loans::join))
         .route("/status", get(loans::status));
     let members = Router::new()
         .route("/", get(loans::of_member))

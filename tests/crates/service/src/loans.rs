@@ -56,6 +56,33 @@ async fn borrower(app: Arc<App>, book: u32) -> Result<String, Error> {
     }
 }
 
+/// Without a semicolon, the guard is a temporary of the last expression here too.
+async fn enqueue(app: Arc<App>, name: String) {
+    app.queue.lock().await.push(name)
+}
+
+async fn place((app, word): (Arc<App>, &str)) -> String {
+    format!("{word} {}", app.queue.lock().await.len())
+}
+
+async fn one_desk(app: Arc<App>) -> Result<usize, Error> {
+    Ok(app.desks.acquire().await?.num_permits())
+}
+
+pub(crate) async fn join(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+) -> Result<String, Error> {
+    enqueue(app.clone(), name).await;
+    let place = place((app.clone(), "place")).await;
+    let desks = one_desk(app).await?;
+    Ok(format!("{place}, {desks} desk"))
+}
+
+pub(crate) async fn inside(visit: Visit) -> Json<usize> {
+    Json(visit.inside())
+}
+
 pub(crate) async fn of_member(
     Member { name }: Member,
     State(app): State<Arc<App>>,

@@ -272,6 +272,14 @@ async fn a_visit_counts_until_the_handler_ends() {
         get(&service, "/loans/status").await.body,
         "2 books, 0 loans, 0 visitors"
     );
+    assert_eq!(get(&service, "/loans/inside").await.json(), json!(1));
+}
+
+#[tokio::test]
+async fn those_who_wait_stay_in_their_order() {
+    let service = service();
+    let answer = call(&service, Method::POST, "/loans/queue/di", "").await;
+    assert_eq!(answer.body, "place 2, 1 desk");
     assert_eq!(get(&service, "/loans/queue").await.body, "cy");
 }
 
