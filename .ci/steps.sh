@@ -116,7 +116,7 @@ format() {
     for folder in benches examples/frameworks tests/spans; do
         (cd "$folder" && cargo fmt --all --check)
     done
-    for folder in tests/{gpu,crates,beside,fuzz,loom,reruns} tests/beside/*/; do
+    for folder in tests/{gpu,crates,crates/service,beside,fuzz,loom,reruns} tests/beside/*/; do
         [[ ! -f $folder/Cargo.toml ]] || cargo fmt --check --manifest-path "$folder/Cargo.toml"
     done
 }
@@ -687,7 +687,7 @@ cuda-async() {
 # Python code opens ranges in threads and in tasks of asyncio, and calls Rust below them.
 python-ranges() { framework python-ranges; }
 
-# Published crates, annotated function by function: their own tests have the results that they have without.
+# Published crates and a service, annotated function by function: their own tests have the results that they have without.
 annotated-crates() { (cd tests/crates && cargo-test && cargo run --locked); }
 
 # With optimization, as users build: all examples, also on a simulated driver, and all ways of measuring, from threads that

@@ -40,25 +40,25 @@ fn cargo() -> Command {
     command
 }
 
-/// Returns the output of `cargo metadata` for a package and its dependencies. Downloads the
-/// sources.
+/// Returns the output of `cargo metadata` for a package: with `--locked` also for its dependencies,
+/// whose sources it downloads, and with `--no-deps` for the package alone.
 ///
 /// # Errors
 ///
 /// Returns an error if cargo fails, for example because the lock file is out of date.
-pub(crate) fn metadata(manifest: &Path) -> Result<Value, Error> {
-    let call = "metadata --locked";
+pub(crate) fn metadata(manifest: &Path, option: &str) -> Result<Value, Error> {
+    let call = format!("metadata {option}");
     let output = cargo()
-        .args(["metadata", "--locked", "--format-version", "1"])
+        .args(["metadata", option, "--format-version", "1"])
         .arg("--manifest-path")
         .arg(manifest)
         .stderr(Stdio::inherit())
         .output()
         .map_err(Error::io("run cargo for", manifest))?;
     if !output.status.success() {
-        return Err(Error::Cargo(call.to_owned()));
+        return Err(Error::Cargo(call));
     }
-    serde_json::from_slice(&output.stdout).map_err(|error| Error::Message(call.to_owned(), error))
+    serde_json::from_slice(&output.stdout).map_err(|error| Error::Message(call, error))
 }
 
 /// Rewrites the lock file of the workspace with the newest versions of its dependencies.
@@ -97,7 +97,7 @@ pub(crate) fn build(workspace: &Workspace, target: &Path) -> Result<Build, Error
         .collect();
     // By path: the crates depend on published ones of the same name and version.
     let package = |subject: &Subject| {
-        let folder = workspace.folder(*subject);
+        let folder = workspace.folder(subject);
         [
             "--package".into(),
             format!("path+file://{}", folder.display()),
@@ -105,9 +105,8 @@ pub(crate) fn build(workspace: &Workspace, target: &Path) -> Result<Build, Error
     };
     let call = "test --no-run";
     let output = cargo()
-        .args([
-            "test", "--no-run", "--lib", "--tests", "--locked", "--quiet",
-        ])
+        .args(["test", "--no-run", "--lib", "--tests", "--quiet"])
+        .args(workspace.locked().then_some("--locked"))
         .args(["--message-format", "json-diagnostic-rendered-ansi"])
         .args(workspace.chosen().iter().flat_map(package))
         .arg(format!("--features={}", features.join(",")))
@@ -140,13 +139,13 @@ impl Build {
         let subject = workspace
             .chosen()
             .iter()
-            .find(|subject| folder == Some(&workspace.folder(**subject)));
-        let Some(&subject) = subject else { return };
+            .find(|subject| folder == Some(&workspace.folder(subject)));
+        let Some(subject) = subject else { return };
         match message["reason"].as_str() {
             Some("compiler-artifact") => {
                 if let Some(path) = message["executable"].as_str() {
                     self.tests.push(TestBinary {
-                        subject,
+                        subject: subject.clone(),
                         target: text(&message["target"]["name"]),
                         path: PathBuf::from(path),
                     });
@@ -157,7 +156,7 @@ impl Build {
                 if said["level"] == "error" {
                     eprintln!("{}", text(&said["rendered"]));
                 } else if said["level"] == "warning" {
-                    let key = (subject.name.to_owned(), text(&said["code"]["code"]));
+                    let key = (subject.name.clone(), text(&said["code"]["code"]));
                     *self.warnings.entry(key).or_default() += 1;
                 }
             }

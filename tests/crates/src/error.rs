@@ -21,9 +21,13 @@ pub(crate) enum Error {
     Message(String, serde_json::Error),
     #[error("Cargo.toml must depend on one version of {0}, as `{0} = \"=1.2.3\"`")]
     NotADependency(&'static str),
-    #[error("unknown crate {0}; the crates are {1}")]
-    UnknownCrate(String, String),
-    #[error("usage: annotated-crates [--update-lock] [CRATE …]")]
+    #[error("{} is a workspace; give the path of a package", .0.display())]
+    NotAPackage(PathBuf),
+    #[error("no package {0}; give a path, or one of the names {1}")]
+    UnknownPackage(String, String),
+    #[error("crates.lock covers the listed packages only; run --update-lock without a path")]
+    NotLocked,
+    #[error("usage: annotated-crates [--update-lock] [CRATE | PATH …]")]
     Usage,
 }
 

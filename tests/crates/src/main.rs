@@ -1,8 +1,9 @@
-//! Annotates published crates function by function, and compares the results of their own tests: as
-//! published, measured, with the switch off, and stripped. The attribute must change no result.
+//! Annotates packages function by function, and compares the results of their own tests: bare,
+//! measured, with the switch off, and stripped. The attribute must change no result.
 //!
-//!     cargo run                      all crates
-//!     cargo run -- bytes slab        only these
+//!     cargo run                      all listed packages
+//!     cargo run -- bytes tower       only these
+//!     cargo run -- ../some/package   a package that is not listed
 //!     cargo run -- --update-lock     with the newest versions of what the crates need
 
 mod annotate;
@@ -17,6 +18,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use serde_json::Value;
+
 use annotate::Form;
 use error::Error;
 use results::{Results, Switch};
@@ -27,7 +30,7 @@ fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {
         Ok(0) => ExitCode::SUCCESS,
         Ok(findings) => {
-            eprintln!("error: {findings} results differ from those of the crates as published");
+            eprintln!("error: {findings} results differ from those of the bare packages");
             ExitCode::FAILURE
         }
         Err(error) => {
@@ -44,14 +47,15 @@ fn main() -> ExitCode {
 
 struct Options {
     update_lock: bool,
-    subjects: Vec<Subject>,
+    /// Names of listed packages, and paths.
+    packages: Vec<String>,
 }
 
 impl Options {
     fn read(arguments: impl Iterator<Item = String>) -> Result<Self, Error> {
         let mut options = Self {
             update_lock: false,
-            subjects: Vec::new(),
+            packages: Vec::new(),
         };
         for argument in arguments {
             if argument == "--update-lock" {
@@ -59,37 +63,78 @@ impl Options {
             } else if argument.starts_with('-') {
                 return Err(Error::Usage);
             } else {
-                options.subjects.push(subject(&argument)?);
+                options.packages.push(argument);
             }
-        }
-        if options.subjects.is_empty() {
-            options.subjects = SUBJECTS.to_vec();
         }
         Ok(options)
     }
 }
 
-fn subject(name: &str) -> Result<Subject, Error> {
-    let names = || SUBJECTS.iter().map(|subject| subject.name);
-    let found = SUBJECTS.iter().find(|subject| subject.name == name);
-    found
-        .copied()
-        .ok_or_else(|| Error::UnknownCrate(name.to_owned(), names().collect::<Vec<_>>().join(", ")))
+/// Returns the packages in `SUBJECTS`.
+fn listed(here: &Path, metadata: &Value) -> Result<Vec<Subject>, Error> {
+    SUBJECTS
+        .iter()
+        .map(|&(name, features)| {
+            if name.contains('/') {
+                in_folder(&here.join(name), features)
+            } else {
+                Subject::published(name, features, metadata)
+            }
+        })
+        .collect()
 }
 
-/// Prints all results that differ from those of the crates as published. Returns their number.
+fn in_folder(folder: &Path, features: &'static [&'static str]) -> Result<Subject, Error> {
+    let folder = fs::canonicalize(folder).map_err(Error::io("find", folder))?;
+    let metadata = cargo::metadata(&folder.join("Cargo.toml"), "--no-deps")?;
+    Subject::in_folder(folder, features, &metadata)
+}
+
+/// Returns the package that an argument names: a listed one, or one at a path.
+fn named(argument: &str, listed: &[Subject]) -> Result<Subject, Error> {
+    if let Some(subject) = listed.iter().find(|subject| subject.name == argument) {
+        return Ok(subject.clone());
+    }
+    let folder = Path::new(argument);
+    if !folder.join("Cargo.toml").exists() {
+        let names: Vec<_> = listed.iter().map(|subject| &*subject.name).collect();
+        return Err(Error::UnknownPackage(argument.to_owned(), names.join(", ")));
+    }
+    let found = in_folder(folder, &[])?;
+    // The path of a listed package, whose features and versions are known.
+    let known = listed.iter().find(|one| one.source == found.source);
+    Ok(known.cloned().unwrap_or(found))
+}
+
+/// Adds the chosen packages that are not listed. They replace listed ones of the same name, such as
+/// the published version of a local copy. Returns `true` if there are any.
+fn add_unlisted(all: &mut Vec<Subject>, chosen: &[Subject]) -> bool {
+    let unlisted = |one: &&Subject| all.iter().all(|other| other.source != one.source);
+    let added: Vec<Subject> = chosen.iter().filter(unlisted).cloned().collect();
+    all.retain(|one| added.iter().all(|other| other.name != one.name));
+    let any = !added.is_empty();
+    all.extend(added);
+    any
+}
+
+/// Prints all results that differ from those of the bare packages. Returns their number.
 fn run(arguments: impl Iterator<Item = String>) -> Result<usize, Error> {
     let options = Options::read(arguments)?;
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let metadata = cargo::metadata(&here.join("Cargo.toml"))?;
+    let metadata = cargo::metadata(&here.join("Cargo.toml"), "--locked")?;
     let target = PathBuf::from(metadata["target_directory"].as_str().unwrap_or("target"));
-    let crates = SUBJECTS
-        .iter()
-        .map(|subject| Ok((*subject, subject.source(&metadata)?)))
-        .collect::<Result<_, Error>>()?;
+    let mut all = listed(here, &metadata)?;
+    let chosen = if options.packages.is_empty() {
+        all.clone()
+    } else {
+        let packages = options.packages.iter();
+        let chosen = packages.map(|argument| named(argument, &all));
+        chosen.collect::<Result<_, _>>()?
+    };
+    let locked = !add_unlisted(&mut all, &chosen);
     let root = target.join("annotated-crates");
     let tests = Tests {
-        workspace: Workspace::new(root, crates, options.subjects),
+        workspace: Workspace::new(root, all, chosen, locked),
         runtime: here.join("../../profiler-runtime"),
         target: target.join("annotated-crates-target"),
         lock: here.join("crates.lock"),
@@ -108,7 +153,7 @@ struct Tests {
     lock: PathBuf,
 }
 
-/// A mode to compare with the crates as published.
+/// A mode to compare with the bare packages.
 struct Mode {
     name: &'static str,
     form: Form,
@@ -116,7 +161,8 @@ struct Mode {
     on: bool,
 }
 
-// Stripped, the attribute returns what it was put on: one form is enough, the one that puts it on blocks and functions.
+// Stripped, the attribute returns what it was put on: one form is enough, the one that puts it on
+// blocks and functions.
 const MODES: [Mode; 5] = [
     Mode::new("each function, on", Form::Functions, false, true),
     Mode::new("each function, off", Form::Functions, false, false),
@@ -143,7 +189,7 @@ impl Mode {
     }
 }
 
-/// The test results of the crates as published.
+/// The test results of the bare packages.
 struct Bare {
     results: Results,
     warnings: BTreeMap<(String, String), usize>,
@@ -151,6 +197,9 @@ struct Bare {
 
 impl Tests {
     fn update_lock(&self) -> Result<(), Error> {
+        if !self.workspace.locked() {
+            return Err(Error::NotLocked);
+        }
         let bare = Sources {
             form: None,
             strip: false,
@@ -183,20 +232,21 @@ impl Tests {
 
     fn build(&self, sources: Sources) -> Result<(cargo::Build, Vec<usize>), Error> {
         let functions = self.workspace.write(sources, &self.runtime)?;
-        let lock = self.workspace.lock();
-        fs::copy(&self.lock, &lock).map_err(Error::io("copy", &self.lock))?;
         Ok((cargo::build(&self.workspace, &self.target)?, functions))
     }
 
     fn bare(&self) -> Result<Bare, Error> {
-        println!("as published: building");
+        println!("bare: building");
+        // Once: cargo adds the dependencies of packages that are not listed, which stay the same for
+        // all modes.
+        self.workspace.set_lock(&self.lock)?;
         let (build, _) = self.build(Sources {
             form: None,
             strip: false,
         })?;
         let results = results::run(&build.tests, &self.workspace, Switch::Off)?;
         for subject in self.workspace.chosen() {
-            let count = results::count(&results, *subject);
+            let count = results::count(&results, subject);
             println!("  {:<12} {count:>5} tests", subject.name);
         }
         Ok(Bare {
@@ -205,7 +255,7 @@ impl Tests {
         })
     }
 
-    /// Runs the tests in a mode. Returns the differences from the crates as published.
+    /// Runs the tests in a mode. Returns the differences from the bare packages.
     fn run(
         &self,
         mode: &Mode,
@@ -226,8 +276,8 @@ impl Tests {
             .map(|difference| format!("{}: {difference}", mode.name))
             .collect();
         for (subject, functions) in self.workspace.chosen().iter().zip(functions) {
-            let count = results::count(&results, *subject);
-            let calls = results::calls(summaries.path(), *subject)?;
+            let count = results::count(&results, subject);
+            let calls = results::calls(summaries.path(), subject)?;
             println!(
                 "  {:<12} {count:>5} tests, {functions:>5} functions, {calls:>10} calls measured",
                 subject.name
@@ -251,7 +301,7 @@ fn print(findings: &[String]) -> usize {
     findings.len()
 }
 
-/// Returns a line for each warning that occurs more often than in the crates as published.
+/// Returns a line for each warning that occurs more often than in the bare packages.
 fn new_warnings(
     mode: &Mode,
     bare: &BTreeMap<(String, String), usize>,
@@ -261,7 +311,49 @@ fn new_warnings(
         .filter(|(key, count)| bare.get(*key).is_none_or(|before| before < *count))
         .map(|((subject, lint), count)| {
             let form = mode.form;
-            format!("{form:?} of {subject}: {count} warnings {lint}, more than as published")
+            format!("{form:?} of {subject}: {count} warnings {lint}, more than bare")
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject(name: &str, source: &str) -> Subject {
+        Subject {
+            name: name.to_owned(),
+            features: &[],
+            source: source.into(),
+        }
+    }
+
+    #[test]
+    fn a_local_copy_replaces_the_listed_package_of_its_name() {
+        let mut all = vec![
+            subject("bytes", "/cache/bytes"),
+            subject("slab", "/cache/slab"),
+        ];
+        assert!(!add_unlisted(&mut all, &[subject("slab", "/cache/slab")]));
+        assert_eq!(all.len(), 2);
+        assert!(add_unlisted(&mut all, &[subject("bytes", "/fork")]));
+        let sources: Vec<_> = all.iter().map(|one| one.source.to_str()).collect();
+        assert_eq!(sources, [Some("/cache/slab"), Some("/fork")]);
+    }
+
+    #[test]
+    fn a_package_is_named_by_its_name_or_by_its_path() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let listed = [subject("bytes", "/cache/bytes")];
+        let name = |argument: &Path| {
+            let argument = argument.display().to_string();
+            named(&argument, &listed).map(|found| found.name)
+        };
+        assert_eq!(name(Path::new("bytes")).unwrap(), "bytes");
+        assert_eq!(name(here).unwrap(), env!("CARGO_PKG_NAME"));
+        let nothing = name(&here.join("attic"));
+        assert!(matches!(nothing, Err(Error::UnknownPackage(..))));
+        let workspace = name(&here.join("../.."));
+        assert!(matches!(workspace, Err(Error::NotAPackage(_))));
+    }
 }

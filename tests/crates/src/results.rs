@@ -20,7 +20,7 @@ use crate::workspace::Workspace;
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The result of each test, by crate, program and name.
-pub(crate) type Results = BTreeMap<(&'static str, String, String), String>;
+pub(crate) type Results = BTreeMap<(String, String, String), String>;
 
 /// The profiler's settings in the environment of the tests.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ impl Switch<'_> {
     fn variables(self, test: &TestBinary) -> Vec<(&'static str, OsString)> {
         match self {
             Self::On(folder) => {
-                let file = format!("{}-{}.json", test.subject.name, test.target);
+                let file = format!("{}.{}.json", test.subject.name, test.target);
                 vec![("PROFILER_SUMMARY", folder.join(file).into())]
             }
             Self::Off => vec![("PROFILER_ENABLED", "0".into())],
@@ -56,7 +56,11 @@ pub(crate) fn run(
     for test in tests {
         let (ending, output) = run_one(test, workspace, &switch.variables(test))?;
         let mut add = |name: &str, result: &str| {
-            let key = (test.subject.name, test.target.clone(), name.to_owned());
+            let key = (
+                test.subject.name.clone(),
+                test.target.clone(),
+                name.to_owned(),
+            );
             results.insert(key, result.to_owned());
         };
         for (name, result) in parse(&output) {
@@ -75,7 +79,7 @@ fn run_one(
 ) -> Result<(String, String), Error> {
     let failed = || Error::io("run", &test.path);
     let mut child = Command::new(&test.path)
-        .current_dir(workspace.folder(test.subject))
+        .current_dir(workspace.folder(&test.subject))
         .env_remove("RUST_BACKTRACE")
         .envs(variables.iter().cloned())
         .stdin(Stdio::null())
@@ -130,7 +134,7 @@ pub(crate) fn differences(bare: &Results, other: &Results) -> Vec<String> {
 }
 
 /// Counts the tests of a crate that ran: not the ignored ones, nor the entries for whole programs.
-pub(crate) fn count(results: &Results, subject: Subject) -> usize {
+pub(crate) fn count(results: &Results, subject: &Subject) -> usize {
     results
         .iter()
         .filter(|((of, _, name), result)| {
@@ -144,14 +148,14 @@ pub(crate) fn count(results: &Results, subject: Subject) -> usize {
 /// # Errors
 ///
 /// Returns an error if a summary cannot be read.
-pub(crate) fn calls(summaries: &Path, subject: Subject) -> Result<u64, Error> {
+pub(crate) fn calls(summaries: &Path, subject: &Subject) -> Result<u64, Error> {
     let mut calls = 0;
     for entry in fs::read_dir(summaries).map_err(Error::io("read", summaries))? {
         let entry = entry.map_err(Error::io("read", summaries))?;
         let file = entry.file_name();
         if file
             .to_string_lossy()
-            .starts_with(&format!("{}-", subject.name))
+            .starts_with(&format!("{}.", subject.name))
         {
             calls += calls_in(&entry.path())?;
         }
@@ -175,7 +179,7 @@ mod tests {
         pairs
             .iter()
             .map(|(name, result)| {
-                let key = ("slab", "slab".to_owned(), (*name).to_owned());
+                let key = ("slab".to_owned(), "slab".to_owned(), (*name).to_owned());
                 (key, (*result).to_owned())
             })
             .collect()
