@@ -39,10 +39,7 @@ const THINGS: &[Hold] = &[Hold::Value, Hold::Owner, Hold::Guard];
 
 /// Draws the body of a function, with its braces.
 pub(crate) fn draw(rng: &mut Rng, edition: u16, signature: &Signature) -> String {
-    let mut scope = Scope::default();
-    for variable in &signature.variables {
-        scope.add(variable.clone());
-    }
+    let scope = Scope::of_parameters(&signature.variables);
     let output = signature.output;
     let future = signature.kind.returns_future();
     let value = Exit::Value {
@@ -659,7 +656,7 @@ impl Body<'_> {
                 None => format!("take({})", self.new_value("t")),
             },
             8..11 if self.awaits => self.awaited(),
-            11 if depth > 0 => format!("{} + {}", self.number(depth - 1), self.number(depth - 1)),
+            11 if depth > 0 => format!("{} + {}", self.number(0), self.number(depth - 1)),
             12 if depth > 0 => {
                 let condition = self.condition(2);
                 let (first, second) = self.sides(|this| this.number(depth - 1));

@@ -40,6 +40,7 @@ impl Finding {
 ///
 /// Returns an error if the program cannot be run, or the summary cannot be read.
 pub(crate) fn run(
+    mode: &str,
     program: &Path,
     package: &Package,
     summary: Option<&Path>,
@@ -70,7 +71,7 @@ pub(crate) fn run(
                 .is_none_or(|finding| finding.index != differs);
             latest = first.then_some(differs);
             if first {
-                let how = format!("{rest}\n");
+                let how = format!("{mode}: {rest}\n");
                 findings.push(Finding::new(package, differs, "another log", &how));
             }
         } else if let (Some(_), Some(finding)) = (latest, findings.last_mut()) {

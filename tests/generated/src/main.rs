@@ -177,7 +177,7 @@ impl Comparison {
             };
             let summary = self.root.join(format!("{name}.json"));
             let _ = std::fs::remove_file(&summary);
-            let (findings, ran) = compare::run(program, package, on.then_some(&*summary))?;
+            let (findings, ran) = compare::run(mode, program, package, on.then_some(&*summary))?;
             let counted = match mode {
                 "on" => compare::counted(&summary)?,
                 _ => BTreeSet::new(),
@@ -188,7 +188,12 @@ impl Comparison {
                 package.edition,
                 counted.len()
             );
-            self.findings.extend(findings);
+            let known: BTreeSet<usize> = self.findings.iter().map(|known| known.index).collect();
+            self.findings.extend(
+                findings
+                    .into_iter()
+                    .filter(|finding| !known.contains(&finding.index)),
+            );
             if mode != "on" {
                 continue;
             }

@@ -104,6 +104,14 @@ pub(crate) struct Outer {
 }
 
 impl Scope {
+    pub(crate) fn of_parameters(parameters: &[Variable]) -> Self {
+        Self {
+            variables: parameters.to_vec(),
+            block: parameters.len(),
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn get(&self, at: usize) -> &Variable {
         &self.variables[at]
     }
@@ -238,11 +246,7 @@ impl Scope {
             variable.pins = 0;
             variable.level = 0;
         }
-        Self {
-            block: captured.len(),
-            variables: captured,
-            ..Self::default()
-        }
+        Self::of_parameters(&captured)
     }
 
     /// Marks the variables that were captured by value as moved.
