@@ -16,6 +16,7 @@ enum Exit {
     Future,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "all combinations occur")]
 pub(crate) struct Body<'a> {
     rng: &'a mut Rng,
     edition: u16,
@@ -298,15 +299,17 @@ impl Body<'_> {
             return format!("{}.touch();", self.place());
         };
         let condition = self.chance(2).then(|| self.flip(2));
-        let partly = self.scope.get(at).place == "self.d"
-            && self
-                .signature
-                .variables
-                .iter()
-                .any(|v| v.name == "self" && v.mutable);
+        let partly = self.scope.get(at).place == "self.d" && self.signature.owns_self();
+        // A guard that is dropped on one path still borrows on the other.
+        let outer = self.scope.enter(false, false);
+        if condition.is_none() {
+            self.scope.leave(&outer);
+        }
         let name = self.scope.take(at);
+        if condition.is_some() {
+            self.scope.leave(&outer);
+        }
         let moved = match self.rng.u32(0..3) {
-            // Only `mut self` is always an `Own`, whose fields can be moved.
             0 if partly => "take(self.d);".to_owned(),
             0 => format!("take({name});"),
             1 => format!("drop({name});"),
@@ -550,9 +553,11 @@ impl Body<'_> {
             0..2 => format!("leave_if!({condition}, {value});"),
             2 => format!("info!({condition}, {value});"),
             3 => {
-                let name = self.name("v");
+                let (name, temporary) = (self.name("v"), self.temporary());
+                let some = !self.chance(4);
                 format!(
-                    "let Some({name}) = maybe({name:?}, true) else {{\nreturn {value};\n}};\n{name}.touch();"
+                    "let Some({name}) = {temporary}.optional({name:?}, {some}) else {{\n\
+                     return {value};\n}};\n{name}.touch();"
                 )
             }
             4 => {

@@ -75,6 +75,12 @@ pub(crate) fn run(
                 findings.push(Finding::new(package, differs, "another log", &how));
             }
         } else if let (Some(_), Some(finding)) = (latest, findings.last_mut()) {
+            if let Some((bare, measured)) = line.split_once(" | ")
+                && !finding.class.contains('`')
+            {
+                let [bare, measured] = [bare, measured].map(without_numbers);
+                finding.class += &format!(": `{measured}` instead of `{bare}`");
+            }
             finding.text += line;
             finding.text.push('\n');
         }
@@ -91,6 +97,13 @@ pub(crate) fn run(
         findings.push(Finding::new(package, missing.index, "did not run", &how));
     }
     Ok((findings, ran))
+}
+
+/// Returns an entry of a log with the names that it has in all functions.
+fn without_numbers(entry: &str) -> String {
+    entry
+        .trim()
+        .replace(|letter: char| letter.is_ascii_digit(), "")
 }
 
 /// Returns the functions of which a summary counted a call.

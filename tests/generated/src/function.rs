@@ -75,7 +75,7 @@ fn indented(text: &str) -> String {
     for line in text.lines().filter(|line| !line.is_empty()) {
         let closes = line.starts_with(['}', ')']);
         let indent = 4 * depth.saturating_sub(usize::from(closes));
-        indented += &format!("{:indent$}{line}\n", "");
+        indented.extend([&" ".repeat(indent), line, "\n"]);
         depth = (depth + line.matches('{').count()).saturating_sub(line.matches('}').count());
     }
     indented

@@ -24,7 +24,7 @@ use package::Package;
 const EDITIONS: [u16; 3] = [2018, 2021, 2024];
 
 /// The number of findings of a class that are printed, the shortest first.
-const PRINTED: usize = 3;
+const PRINTED: usize = 2;
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {
@@ -124,7 +124,7 @@ impl Comparison {
                         continue;
                     };
                     if !error.measured {
-                        own_defects += &format!("{}{}\n", function.source, error.rendered);
+                        own_defects.extend([&*function.source, &error.rendered]);
                         continue;
                     }
                     if failed.insert(function.index) {

@@ -94,10 +94,12 @@ pub(crate) struct Signature {
     pub(crate) borrow: String,
     /// Returned values that borrow have the lifetime `'a`.
     explicit: bool,
-    /// A receiver, a parameter that is a reference.
-    borrows: bool,
+    /// The number of references among the parameters.
+    borrows: usize,
+    /// The bound of the generic parameter is in a `where` clause.
+    clause: bool,
     receiver: Option<(String, String)>,
-    generic: bool,
+    generics: usize,
     parameters: Vec<Parameter>,
 }
 
@@ -118,9 +120,10 @@ impl Signature {
             sends: kind != Kind::Sync && rng.u32(0..3) > 0,
             borrow: String::new(),
             explicit: kind.returns_future() || rng.u32(0..5) == 0,
-            borrows: false,
+            borrows: 0,
+            clause: rng.u32(0..3) == 0,
             receiver: None,
-            generic: false,
+            generics: 0,
             parameters: Vec::new(),
         };
         if place != Place::Free {
@@ -130,7 +133,15 @@ impl Signature {
             signature.draw_parameter(rng, at);
         }
         signature.draw_output(rng);
+        let elidable = signature.borrows == 1 && signature.generics == 0;
+        signature.explicit &= !(elidable && rng.bool());
         signature
+    }
+
+    /// Returns `true` if the body can move fields out of `self`.
+    pub(crate) fn owns_self(&self) -> bool {
+        let receiver = self.receiver.as_ref().map(|receiver| receiver.0.as_str());
+        matches!(receiver, Some("self" | "mut self"))
     }
 
     fn draw_output(&mut self, rng: &mut Rng) {
@@ -183,7 +194,7 @@ impl Signature {
                 (this(Hold::Owner), "self: Arc<Self>", value)
             }
         };
-        self.borrows |= written.starts_with('&');
+        self.borrows += usize::from(written.starts_with('&'));
         self.variables.push(variable);
         self.receiver = Some((written.to_owned(), value));
     }
@@ -269,13 +280,13 @@ impl Signature {
             _ => {
                 let place = format!("{name}.d()");
                 bound.push(variable(Hold::Owner).place(&place));
-                let kind = if self.generic { "impl Thing" } else { "T" };
-                self.generic = true;
+                let kind = if self.generics > 0 { "impl Thing" } else { "T" };
+                self.generics += 1;
                 (name.clone(), kind, one)
             }
         };
         self.variables.extend(bound);
-        self.borrows |= kind.starts_with('&');
+        self.borrows += usize::from(kind.starts_with('&'));
         self.parameters.push(Parameter {
             pattern,
             kind: kind.to_owned(),
@@ -286,7 +297,7 @@ impl Signature {
 
     /// Returns ` + 'a` if the returned future may borrow, and ` + Send` if it is sent.
     fn bounds(&self) -> String {
-        let lifetime = if self.borrows { " + 'a" } else { "" };
+        let lifetime = if self.borrows > 0 { " + 'a" } else { "" };
         let send = if self.sends { " + Send" } else { "" };
         format!("{send}{lifetime}")
     }
@@ -309,9 +320,9 @@ impl Signature {
             Output::Borrow => "&'a D",
             Output::Opaque => "impl Debug",
         };
-        let lifetime = if self.borrows { "'a" } else { "'static" };
+        let lifetime = if self.borrows > 0 { "'a" } else { "'static" };
         match self.kind {
-            Kind::Sync | Kind::Async if self.output == Output::Unit => return String::new(),
+            Kind::Sync | Kind::Async if self.output == Output::Unit => String::new(),
             Kind::Sync | Kind::Async => format!(" -> {output}"),
             Kind::Opaque => format!(" -> {}", self.future("impl", output, "")),
             Kind::Cloned => format!(" -> {}", self.future("impl", output, " + Clone")),
@@ -332,20 +343,26 @@ impl Signature {
             bound += " + Send + Sync";
         }
         match self.kind.returns_future() {
-            true if self.borrows => bound += " + 'a",
+            true if self.borrows > 0 => bound += " + 'a",
             true if erased => bound += " + 'static",
             _ => {}
         }
-        let explicit = self.explicit && self.borrows;
+        let explicit = self.explicit && self.borrows > 0;
         let lifetime = |kind: &str| {
-            let written = if explicit { "'a " } else { "" };
-            kind.replace("'a ", written)
+            if explicit {
+                return kind.to_owned();
+            }
+            kind.replace("'a ", "").replace("'a", "'_")
         };
         let mut generics = Vec::new();
         if explicit {
             generics.push("'a".to_owned());
         }
-        if self.generic {
+        let mut clause = String::new();
+        if self.generics > 0 && self.clause {
+            generics.push("T".to_owned());
+            clause = format!(" where T: {bound}");
+        } else if self.generics > 0 {
             generics.push(format!("T: {bound}"));
         }
         let generics = match generics.join(", ") {
@@ -379,7 +396,7 @@ impl Signature {
         };
         let parameters = parameters.join(", ");
         let returned = lifetime(&self.returned());
-        format!("{keyword}fn {name}{generics}({parameters}){returned}")
+        format!("{keyword}fn {name}{generics}({parameters}){returned}{clause}")
     }
 
     /// Writes the function that makes the case: a call of the function.
@@ -393,7 +410,7 @@ impl Signature {
         let mut call = format!("{name}({})", arguments.join(", "));
         if let Some((receiver, value)) = &self.receiver {
             let mutable = if receiver == "&mut self" { "mut " } else { "" };
-            setup += &format!("let {mutable}own = {value};\n");
+            setup.extend(["let ", mutable, "own = ", value, ";\n"]);
             call = format!("own.{call}");
         }
         if self.sends {
