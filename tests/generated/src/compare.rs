@@ -79,7 +79,8 @@ pub(crate) fn run(
                 && !finding.class.contains('`')
             {
                 let [bare, measured] = [bare, measured].map(without_numbers);
-                finding.class += &format!(": `{measured}` instead of `{bare}`");
+                let parts = [": `", &measured, "` instead of `", &bare, "`"];
+                finding.class.extend(parts);
             }
             finding.text += line;
             finding.text.push('\n');

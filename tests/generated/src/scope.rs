@@ -227,8 +227,9 @@ impl Scope {
         self.fixed = outer.fixed;
         self.frozen = outer.frozen;
         for variable in self.variables.split_off(outer.length) {
-            if let Some(borrowed) = variable.borrows {
-                self.variables[borrowed].pins -= 1;
+            let borrowed = variable.borrows.and_then(|at| self.variables.get_mut(at));
+            if let Some(borrowed) = borrowed {
+                borrowed.pins -= 1;
             }
         }
         self.temporaries.retain(|at| *at < outer.length);
