@@ -1,4 +1,4 @@
-//! Draws the bodies of functions: statements that the compiler accepts where they stand.
+//! Draws the statements of a body, which the compiler accepts where they stand.
 
 use fastrand::Rng;
 
@@ -7,7 +7,7 @@ use crate::signature::{Kind, Output, Signature};
 
 /// How the statements of a block may leave it.
 #[derive(Clone, Copy)]
-enum Exit {
+pub(crate) enum Exit {
     /// Not at all: the body of a closure.
     Closed,
     /// With a value, and by `?` if the type of the error is known.
@@ -18,155 +18,85 @@ enum Exit {
 
 #[expect(clippy::struct_excessive_bools, reason = "all combinations occur")]
 pub(crate) struct Body<'a> {
-    rng: &'a mut Rng,
-    edition: u16,
-    signature: &'a Signature,
-    scope: Scope,
-    exit: Exit,
-    awaits: bool,
+    pub(crate) rng: &'a mut Rng,
+    pub(crate) edition: u16,
+    pub(crate) signature: &'a Signature,
+    pub(crate) scope: Scope,
+    pub(crate) exit: Exit,
+    pub(crate) awaits: bool,
+    /// The expression is the last one of a block.
+    pub(crate) at_end: bool,
+    /// All futures that the function returns are created by `ready`, and have one type.
+    pub(crate) ready: bool,
     /// The innermost block is in a loop that ends even if it is always continued.
     loops: bool,
-    depth: usize,
-    /// The expression is the last one of a block.
-    at_end: bool,
-    /// All values that the function returns are created by `ready`.
-    ready: bool,
     has_item: bool,
+    depth: usize,
     serial: usize,
 }
 
 /// Kinds of variables that are moved into functions.
-const THINGS: &[Hold] = &[Hold::Value, Hold::Owner, Hold::Guard];
+pub(crate) const THINGS: &[Hold] = &[Hold::Value, Hold::Owner, Hold::Guard];
+
+const ITEMS: &[&str] = &[
+    "use support::other::Event;\nshow(&Event::Mouse);",
+    "use support::other::Fault;\nshow(&Fault);",
+    "#[derive(Debug)]\nenum Event {\nMouse,\n}\nshow(&Event::Mouse);",
+    "type Fault = usize;\nlet fault: Fault = 3;\nlog(fault);",
+    "type Result<T> = std::result::Result<T, usize>;\nlet fine: Result<usize> = Ok(1);\nshow(&fine);",
+    "#[derive(Debug)]\nstruct Option;\nshow(&Option);",
+    "#[derive(Debug)]\nstruct String;\nshow(&String);",
+    "const LIMIT: usize = 3;\nlog(LIMIT);",
+    "fn helper(x: usize) -> usize {\nx + 1\n}\nlog(helper(1));",
+    "trait Future {\nfn now(&self) -> usize;\n}\nimpl Future for usize {\nfn now(&self) -> usize {\n\
+     *self\n}\n}\nlog(3.now());",
+];
 
 /// Draws the body of a function, with its braces.
 pub(crate) fn draw(rng: &mut Rng, edition: u16, signature: &Signature) -> String {
-    let scope = Scope::of_parameters(&signature.variables);
     let output = signature.output;
     let future = signature.kind.returns_future();
-    let value = Exit::Value {
-        output,
-        question: true,
-    };
-    let ready = signature.kind == Kind::Cloned || rng.u32(0..5) == 0;
+    let question = true;
+    let value = Exit::Value { output, question };
     let mut body = Body {
-        rng,
         edition,
         signature,
-        scope,
+        scope: Scope::of_parameters(&signature.variables),
         exit: if future { Exit::Future } else { value },
         awaits: signature.kind == Kind::Async,
-        loops: false,
-        depth: 0,
         at_end: false,
-        ready,
+        ready: signature.kind == Kind::Cloned || rng.u32(0..5) == 0,
+        loops: false,
         has_item: false,
+        depth: 0,
         serial: 0,
+        rng,
     };
-    let most = if future { 3 } else { 6 };
-    let mut inside = String::new();
-    if body.chance(12) {
-        inside += "#![allow(unused_variables)]\n";
-    }
-    inside += &body.block(most);
-    format!("{{\n{inside}}}")
+    let allowed = body.chance(12);
+    let attribute = if allowed {
+        "#![allow(unused_variables)]\n"
+    } else {
+        ""
+    };
+    let block = body.block(if future { 3 } else { 6 });
+    format!("{{\n{attribute}{block}}}")
 }
 
 impl Body<'_> {
-    fn chance(&mut self, of: u32) -> bool {
-        self.rng.u32(0..of) == 0
-    }
-
-    fn name(&mut self, prefix: &str) -> String {
-        self.serial += 1;
-        format!("{prefix}{}", self.serial)
-    }
-
-    fn pick(&mut self, from: &[usize]) -> Option<usize> {
-        (!from.is_empty()).then(|| from[self.rng.usize(..from.len())])
-    }
-
-    /// Returns the place of a variable that only this expression reads.
-    fn place(&mut self) -> String {
-        let readable = self.scope.readable();
-        match self.pick(&readable) {
-            Some(at) => self.scope.get(at).place.clone(),
-            None => self.new_value("t"),
-        }
-    }
-
-    /// Returns a temporary that may be a guard.
-    fn temporary(&mut self) -> String {
-        let readable = if self.at_end {
-            self.scope.readable_at_end(self.edition)
-        } else {
-            self.scope.readable()
-        };
-        match self.pick(&readable) {
-            Some(at) if !self.chance(4) => {
-                let place = self.scope.borrow(at);
-                format!("{place}.lock()")
-            }
-            _ => self.new_value("t"),
-        }
-    }
-
-    fn new_value(&mut self, prefix: &str) -> String {
-        let name = self.name(prefix);
-        format!("D::new({name:?})")
-    }
-
-    fn flip(&mut self, chance_of_true: u32) -> String {
-        let name = self.name("if");
-        let value = self.chance(chance_of_true);
-        format!("flip({name:?}, {value})")
-    }
-
-    fn condition(&mut self, chance_of_true: u32) -> String {
-        if self.chance(4) {
-            // The temporaries of a condition are dropped before the block.
-            let around = self.scope.begin_statement();
-            let temporary = self.temporary();
-            self.scope.end_statement(around);
-            return format!("{temporary}.size() > 2");
-        }
-        self.flip(chance_of_true)
-    }
-
-    /// Draws the two sides of a branch. A variable that one moves is moved afterwards.
-    fn sides(&mut self, mut draw: impl FnMut(&mut Self) -> String) -> (String, String) {
-        let before = self.scope.gone();
-        let mut side = |this: &mut Self| {
-            let outer = this.scope.enter(false, false);
-            let text = draw(this);
-            this.scope.leave(&outer);
-            text
-        };
-        let first = side(self);
-        let mut gone = self.scope.gone();
-        self.scope.set_gone(&before);
-        let second = side(self);
-        for (gone, other) in gone.iter_mut().zip(self.scope.gone()) {
-            *gone |= other;
-        }
-        self.scope.set_gone(&gone);
-        (first, second)
-    }
-
     /// Draws statements and the last expression of the block that is the body of a function or of
     /// an `async` block.
-    fn block(&mut self, most: usize) -> String {
-        let mut text = self.statements(most);
-        let exit = self.exit;
-        let end = match exit {
-            Exit::Closed => String::new(),
-            Exit::Value { output, .. } => self.end(output),
-            Exit::Future => self.future_end(),
-        };
-        text += &end;
-        if !end.is_empty() && exit_is_unit(exit) && self.chance(2) {
-            text.push(';');
-        }
-        text + "\n"
+    pub(crate) fn block(&mut self, most: usize) -> String {
+        let statements = self.statements(most);
+        let unit = matches!(
+            self.exit,
+            Exit::Value {
+                output: Output::Unit,
+                ..
+            }
+        );
+        let end = self.end();
+        let semicolon = if unit && self.rng.bool() { ";" } else { "" };
+        format!("{statements}{end}{semicolon}\n")
     }
 
     fn statements(&mut self, most: usize) -> String {
@@ -175,7 +105,8 @@ impl Body<'_> {
         for _ in 0..self.rng.usize(0..=most) {
             let around = self.scope.begin_statement();
             self.depth += 1;
-            text += &self.statement();
+            let statement = self.statement();
+            text += &statement.unwrap_or_else(|| format!("{}.touch();", self.place()));
             self.depth -= 1;
             self.scope.end_statement(around);
             text.push('\n');
@@ -184,130 +115,115 @@ impl Body<'_> {
         text
     }
 
-    fn nested(&mut self) -> String {
+    pub(crate) fn nested(&mut self) -> String {
         self.statements(if self.depth < 3 { 2 } else { 1 })
     }
 
-    fn statement(&mut self) -> String {
+    /// Draws a statement. Returns `None` if no variable can be used as it needs one.
+    fn statement(&mut self) -> Option<String> {
         let deep = self.depth > 3;
         match self.rng.u32(0..44) {
-            0..10 => self.local(),
-            10..12 => format!("{}.touch();", self.temporary()),
-            12..14 => self.change(),
+            0..7 => Some(self.local()),
+            7..10 => self.borrowed(),
+            10..12 => Some(format!("{}.touch();", self.temporary())),
+            12..14 => {
+                let changed = self.pick(&self.scope.changeable())?;
+                Some(format!("{}.change();", self.scope.get(changed).place))
+            }
             14..18 => self.moved(),
             18..22 if !deep => self.branch(),
-            22..25 if !deep => self.repeated(),
-            25..27 => self.closure(),
-            27..30 if self.awaits && !deep => self.inner_future(),
-            30..33 if self.awaits => format!("show(&{});", self.awaited()),
+            22..25 if !deep => Some(self.repeated()),
+            25..27 => Some(self.closure()),
+            27..30 if self.awaits && !deep => Some(self.inner_future()),
+            30..33 if self.awaits => Some(format!("show(&{});", self.awaited())),
             33..35 => self.question(),
             35..37 => self.left(),
-            37..39 => self.of_std(),
-            39 => self.panics(),
-            40 | 41 if self.depth == 1 => self.item(),
-            42 => "log(std::panic::Location::caller().line());".to_owned(),
-            _ => format!("{}.touch();", self.place()),
+            37..39 => Some(self.of_std()),
+            39 => Some(self.panics()),
+            40 | 41 if self.depth == 1 => Some(self.item()),
+            42 => Some("log(std::panic::Location::caller().line());".to_owned()),
+            _ => None,
         }
     }
 
     fn local(&mut self) -> String {
         let name = self.name("v");
-        match self.rng.u32(0..13) {
+        let variable = |hold| Variable::new(&name, hold);
+        match self.rng.u32(0..10) {
             0..3 => {
                 let value = self.value();
-                self.scope.add(Variable::new(&name, Hold::Value));
+                self.scope.add(variable(Hold::Value));
                 format!("let {name} = {value};")
             }
             3 => {
                 let value = self.value();
-                self.scope
-                    .add(Variable::new(&name, Hold::Value).mutable(true));
+                self.scope.add(variable(Hold::Value).mutable(true));
                 format!("let mut {name} = {value};\n{name}.change();")
             }
             4 => {
                 let (left, right) = (self.value(), self.value());
                 let other = self.name("v");
-                self.scope.add(Variable::new(&name, Hold::Value));
+                self.scope.add(variable(Hold::Value));
                 self.scope.add(Variable::new(&other, Hold::Value));
                 format!("let ({name}, {other}) = ({left}, {right});")
             }
             5 => format!("let _{name} = {};", self.value()),
             6 => format!("let _ = {};", self.temporary()),
-            7 | 8 => {
-                let readable = self.scope.readable();
-                let Some(at) = self.pick(&readable) else {
-                    return format!("let _{name} = {};", self.value());
-                };
-                let place = self.scope.get(at).place.clone();
-                let guard = Variable::new(&name, Hold::Guard).borrowing(at).stays();
-                self.scope.add(guard);
-                format!("let {name} = {place}.lock();")
-            }
-            9 => {
-                let values = self.scope.movable(&[Hold::Value]);
-                let Some(at) = self.pick(&values) else {
-                    return format!("let _{name} = {};", self.value());
-                };
-                let reference = Variable::new(&name, Hold::Shared).borrowing(at).stays();
-                let keyword = if self.chance(2) { "&" } else { "ref" };
-                let borrowed = self.scope.get(at).name.clone();
-                self.scope.add(reference);
-                match keyword {
-                    "ref" => format!("let ref {name} = {borrowed};"),
-                    _ => format!("let {name} = &{borrowed};"),
-                }
-            }
-            10 => {
-                let readable = self.scope.readable();
-                let plain = readable
-                    .into_iter()
-                    .filter(|at| self.scope.get(*at).name != "self");
-                let plain: Vec<usize> = plain.collect();
-                let Some(at) = self.pick(&plain) else {
-                    return format!("let _{name} = {};", self.value());
-                };
-                let variable = self.scope.get(at);
-                let (shadowed, place) = (variable.name.clone(), variable.place.clone());
-                self.scope.add(Variable::new(&shadowed, Hold::Value));
-                format!("let {shadowed} = {place}.child({name:?});")
-            }
-            11 => {
-                self.scope.add(Variable::new(&name, Hold::Maybe));
+            7 => {
                 let some = self.rng.bool();
+                self.scope.add(variable(Hold::Maybe));
                 format!("let {name} = maybe({name:?}, {some});")
             }
             _ => {
                 let number = self.number(2);
-                self.scope.add(Variable::new(&name, Hold::Number));
+                self.scope.add(variable(Hold::Number));
                 format!("let {name} = {number};")
             }
         }
     }
 
-    fn change(&mut self) -> String {
-        let changeable = self.scope.changeable();
-        match self.pick(&changeable) {
-            Some(at) => format!("{}.change();", self.scope.get(at).place),
-            None => format!("{}.touch();", self.place()),
-        }
+    /// Draws a local that borrows another variable, or has its name.
+    fn borrowed(&mut self) -> Option<String> {
+        let name = self.name("v");
+        let roll = self.rng.u32(0..4);
+        let at = match roll {
+            0 => self.pick(&self.scope.movable(&[Hold::Value]))?,
+            _ => self.pick(&self.scope.readable())?,
+        };
+        let Variable {
+            name: from, place, ..
+        } = self.scope.get(at).clone();
+        let borrows = |hold| Variable::new(&name, hold).borrowing(at).stays();
+        Some(match roll {
+            0 => {
+                self.scope.add(borrows(Hold::Shared));
+                if self.rng.bool() {
+                    format!("let {name} = &{from};")
+                } else {
+                    format!("let ref {name} = {from};")
+                }
+            }
+            1 if from != "self" => {
+                self.scope.add(Variable::new(&from, Hold::Value));
+                format!("let {from} = {place}.child({name:?});")
+            }
+            _ => {
+                self.scope.add(borrows(Hold::Guard));
+                format!("let {name} = {place}.lock();")
+            }
+        })
     }
 
     /// Moves a variable, on one path or on all.
-    fn moved(&mut self) -> String {
-        let movable = self.scope.movable(THINGS);
-        let Some(at) = self.pick(&movable) else {
-            return format!("{}.touch();", self.place());
-        };
-        let condition = self.chance(2).then(|| self.flip(2));
+    fn moved(&mut self) -> Option<String> {
+        let at = self.pick(&self.scope.movable(THINGS))?;
         let partly = self.scope.get(at).place == "self.d" && self.signature.owns_self();
+        let condition = self.rng.bool().then(|| self.flip(2));
         // A guard that is dropped on one path still borrows on the other.
-        let outer = self.scope.enter(false, false);
-        if condition.is_none() {
-            self.scope.leave(&outer);
-        }
+        let branch = condition.is_some().then(|| self.scope.enter(false, false));
         let name = self.scope.take(at);
-        if condition.is_some() {
-            self.scope.leave(&outer);
+        if let Some(branch) = branch {
+            self.scope.leave(&branch);
         }
         let moved = match self.rng.u32(0..3) {
             0 if partly => "take(self.d);".to_owned(),
@@ -315,19 +231,16 @@ impl Body<'_> {
             1 => format!("drop({name});"),
             _ => format!("drop(pass({name}));"),
         };
-        match condition {
+        Some(match condition {
             Some(condition) => format!("if {condition} {{\n{moved}\n}}"),
             None => moved,
-        }
+        })
     }
 
-    fn branch(&mut self) -> String {
-        match self.rng.u32(0..6) {
-            0 | 1 => {
-                let condition = self.condition(2);
-                let (first, second) = self.sides(Self::nested);
-                format!("if {condition} {{\n{first}}} else {{\n{second}}}")
-            }
+    fn branch(&mut self) -> Option<String> {
+        let (name, some) = (self.name("o"), self.rng.bool());
+        Some(match self.rng.u32(0..6) {
+            0 | 1 => self.fork(Self::nested),
             2 => {
                 let condition = self.condition(2);
                 let outer = self.scope.enter(false, false);
@@ -338,12 +251,10 @@ impl Body<'_> {
             3 => {
                 let number = self.number(1);
                 let (first, second) = self.sides(Self::nested);
-                let at = self.rng.u32(1..4);
-                format!("match {number} {{\n{at} => {{\n{first}}}\n_ => {{\n{second}}}\n}}")
+                format!("match {number} {{\n2 => {{\n{first}}}\n_ => {{\n{second}}}\n}}")
             }
             4 => {
                 let temporary = self.temporary();
-                let (name, some) = (self.name("o"), self.rng.bool());
                 let (first, second) = self.sides(Self::nested);
                 format!(
                     "if let Some({name}) = {temporary}.optional({name:?}, {some}) {{\n\
@@ -351,53 +262,47 @@ impl Body<'_> {
                 )
             }
             _ => {
-                let maybe = self.scope.movable(&[Hold::Maybe]);
-                let Some(at) = self.pick(&maybe) else {
-                    return format!("{}.touch();", self.place());
-                };
-                let taken = self.scope.take(at);
-                let name = self.name("o");
+                let maybe = self.pick(&self.scope.movable(&[Hold::Maybe]))?;
+                let taken = self.scope.take(maybe);
                 let (first, second) = self.sides(Self::nested);
                 format!(
                     "match {taken} {{\nSome({name}) => {{\n{name}.touch();\n{first}}}\n\
                      None => {{\n{second}}}\n}}"
                 )
             }
-        }
+        })
     }
 
     fn repeated(&mut self) -> String {
-        let label = self.name("'l");
-        let labeled = self.chance(3);
-        let times = self.rng.u32(1..4);
-        let counter = self.name("i");
-        let to = if labeled { &format!(" {label}") } else { "" };
-        let prefix = if labeled {
-            format!("{label}: ")
+        let label = if self.chance(3) {
+            self.name("'l")
         } else {
             String::new()
         };
+        let colon = if label.is_empty() { "" } else { ": " };
+        let to = format!(" {label}");
+        let to = to.trim_end();
         let counts = !self.chance(3);
         let outer = self.scope.enter(true, false);
         let loops = std::mem::replace(&mut self.loops, counts);
         let inside = self.nested();
         self.loops = loops;
         self.scope.leave(&outer);
+        let (name, ends) = (self.name("v"), self.name("if"));
         if !counts {
-            let value = self.new_value("v");
-            let (kept, ends) = (self.name("v"), self.name("if"));
-            self.scope.add(Variable::new(&kept, Hold::Value));
+            self.scope.add(Variable::new(&name, Hold::Value));
             return format!(
-                "let {kept} = {prefix}loop {{\nlet value = {value};\n{inside}\
+                "let {name} = {label}{colon}loop {{\nlet value = D::new({name:?});\n{inside}\
                  if flip({ends:?}, true) {{\nbreak{to} value;\n}}\n}};"
             );
         }
+        let times = self.rng.u32(1..4);
         let leaving = match self.rng.u32(0..3) {
-            0 => format!("if {counter} == 1 {{\nbreak{to};\n}}\n"),
-            1 => format!("if {counter} == 0 {{\ncontinue{to};\n}}\n"),
+            0 => format!("if {name} == 1 {{\nbreak{to};\n}}\n"),
+            1 => format!("if {name} == 0 {{\ncontinue{to};\n}}\n"),
             _ => String::new(),
         };
-        format!("{prefix}for {counter} in 0..{times} {{\nlog({counter});\n{leaving}{inside}}}")
+        format!("{label}{colon}for {name} in 0..{times} {{\nlog({name});\n{leaving}{inside}}}")
     }
 
     /// Draws in a block of its own, with other ways to leave it.
@@ -405,25 +310,22 @@ impl Body<'_> {
         let exit = std::mem::replace(&mut self.exit, exit);
         let awaits = std::mem::replace(&mut self.awaits, awaits);
         let loops = std::mem::take(&mut self.loops);
+        let at_end = std::mem::take(&mut self.at_end);
         let drawn = draw(self);
-        (self.exit, self.awaits, self.loops) = (exit, awaits, loops);
+        (self.exit, self.awaits, self.loops, self.at_end) = (exit, awaits, loops, at_end);
         drawn
     }
 
     fn closure(&mut self) -> String {
         let name = self.name("f");
-        let movable = self.scope.movable(THINGS);
-        if self.rng.bool()
-            && let Some(at) = self.pick(&movable)
-        {
-            let moved = self.scope.take(at);
-            let call = self.chance(2);
-            let call = if call {
-                format!("log({name}());")
+        if self.rng.bool() {
+            let moved = self.taken(THINGS);
+            let [before, after] = if self.rng.bool() {
+                ["log(", "())"]
             } else {
-                format!("drop({name});")
+                ["drop(", ")"]
             };
-            return format!("let {name} = move || take({moved});\n{call}");
+            return format!("let {name} = move || take({moved});\n{before}{name}{after};");
         }
         let outer = self.scope.enter(true, true);
         let statements = self.inside(Exit::Closed, false, Self::nested);
@@ -434,13 +336,12 @@ impl Body<'_> {
 
     /// Draws an `async` block that gives a number.
     fn inner_future(&mut self) -> String {
-        let name = self.name("v");
-        let future = self.name("f");
+        let (name, future) = (self.name("v"), self.name("f"));
         let exit = Exit::Value {
             output: Output::Number,
             question: false,
         };
-        let block = if self.chance(2) {
+        let block = if self.rng.bool() {
             let outer = self.scope.enter(true, true);
             let block = self.inside(exit, true, |this| this.block(2));
             self.scope.leave(&outer);
@@ -448,177 +349,120 @@ impl Body<'_> {
         } else {
             self.moving_block(exit, 2)
         };
-        let number = Variable::new(&name, Hold::Number);
-        match self.rng.u32(0..4) {
-            0 => format!("drop({block});"),
-            1 => {
-                self.scope.add(number);
-                format!("let {name} = {block}.await;")
-            }
+        let awaited = match self.rng.u32(0..4) {
+            0 => return format!("drop({block});"),
+            1 => format!("let {name} = {block}.await;"),
             _ => {
                 let between = self.new_value("t");
-                self.scope.add(number);
                 format!("let {future} = {block};\n{between}.touch();\nlet {name} = {future}.await;")
             }
-        }
+        };
+        self.scope.add(Variable::new(&name, Hold::Number));
+        awaited
     }
 
-    /// Draws an `async move` block, which may capture everything that can be captured.
-    fn moving_block(&mut self, exit: Exit, most: usize) -> String {
+    /// Draws an `async move` block. One that the function returns captures all that it can.
+    pub(crate) fn moving_block(&mut self, exit: Exit, most: usize) -> String {
         let leaves = matches!(self.exit, Exit::Future);
-        // Unless the future is the last one, every second variable stays behind.
-        let kept: usize = self.rng.usize(0..2);
-        let mut at = 0;
+        let mut stays = self.rng.bool();
         let captured = self.scope.captured(|variable| {
-            at += 1;
+            stays = !stays;
             let owned = matches!(variable.hold, Hold::Value | Hold::Owner | Hold::Maybe);
             if leaves {
-                variable.leaves && variable.hold != Hold::Guard
+                variable.leaves
             } else {
-                owned && at % 2 == kept || variable.hold == Hold::Number
+                owned && !stays
             }
         });
         self.scope.lose(&captured);
         let scope = std::mem::replace(&mut self.scope, captured);
-        let at_end = std::mem::replace(&mut self.at_end, false);
         let block = self.inside(exit, true, |this| this.block(most));
-        self.at_end = at_end;
         self.scope = scope;
         format!("async move {{\n{block}}}")
     }
 
-    /// Draws an expression that awaits a number.
-    fn awaited(&mut self) -> String {
-        let name = self.name("w");
-        let pending = self.rng.u32(0..3);
-        let movable = self.scope.movable(&[Hold::Value, Hold::Owner]);
-        match self.rng.u32(0..6) {
-            0 => format!("wait!(later({name:?}, {pending}))"),
-            1 => format!("{}.work({name:?}, {pending}).await", self.place()),
-            2 => format!("{}.work({name:?}, {pending}).await", self.temporary()),
-            3 => match self.pick(&movable) {
-                Some(at) => format!("consume({}, {pending}).await", self.scope.take(at)),
-                None => format!("consume({}, {pending}).await", self.new_value("t")),
-            },
-            _ => format!("later({name:?}, {pending}).await"),
-        }
-    }
-
-    fn question(&mut self) -> String {
-        let Exit::Value { output, question } = self.exit else {
-            return format!("{}.touch();", self.place());
-        };
-        let name = self.name("v");
-        let good = !self.chance(4);
-        let function = match output {
-            Output::Result if question => "fallible",
-            Output::Option | Output::Events if question => "maybe",
+    fn question(&mut self) -> Option<String> {
+        let function = match self.exit {
+            Exit::Value {
+                output: Output::Result,
+                question: true,
+            } => "fallible",
+            Exit::Value {
+                output: Output::Option | Output::Events,
+                question: true,
+            } => "maybe",
             _ => return self.left(),
         };
+        let (name, good) = (self.name("v"), !self.chance(4));
         self.scope.add(Variable::new(&name, Hold::Value));
-        format!("let {name} = {function}({name:?}, {good})?;")
-    }
-
-    /// Draws the value of a `return`, which is that of a block of its own.
-    fn returned(&mut self) -> Option<String> {
-        let exit = self.exit;
-        let outer = self.scope.enter(false, false);
-        let gone = self.scope.gone();
-        let value = match exit {
-            Exit::Closed => None,
-            Exit::Value { output, .. } => Some(self.result(output)),
-            Exit::Future if self.signature.kind.is_opaque() && !self.ready => None,
-            Exit::Future => Some(self.future()),
-        };
-        self.scope.leave(&outer);
-        // Statements after the `return` run only if it did not.
-        self.scope.set_gone(&gone);
-        value
+        Some(format!("let {name} = {function}({name:?}, {good})?;"))
     }
 
     /// Leaves the function, a loop, or the block early.
-    fn left(&mut self) -> String {
+    fn left(&mut self) -> Option<String> {
         let condition = self.condition(4);
-        if self.loops && self.chance(2) {
+        if self.loops && self.rng.bool() {
             let keyword = if self.rng.bool() { "break" } else { "continue" };
-            return format!("if {condition} {{\n{keyword};\n}}");
+            return Some(format!("if {condition} {{\n{keyword};\n}}"));
         }
+        let forks = self.forks();
+        let outer = self.scope.enter(false, false);
         let around = self.scope.begin_statement();
-        let value = self.returned();
+        let gone = self.scope.gone();
+        let value = forks.then(|| self.last());
+        // What follows runs only if the function was not left.
+        self.scope.set_gone(&gone);
         self.scope.end_statement(around);
-        let Some(value) = value else {
-            return format!("{}.touch();", self.place());
-        };
-        match self.rng.u32(0..14) {
+        self.scope.leave(&outer);
+        let value = value?;
+        let name = self.name("v");
+        Some(match self.rng.u32(0..14) {
             0..2 => format!("leave_if!({condition}, {value});"),
-            2 => format!("info!({condition}, {value});"),
-            3 => {
-                let (name, temporary) = (self.name("v"), self.temporary());
-                let some = !self.chance(4);
+            2 | 3 => format!("info!({condition}, {value});"),
+            4 => {
+                let (temporary, some) = (self.temporary(), !self.chance(4));
                 format!(
                     "let Some({name}) = {temporary}.optional({name:?}, {some}) else {{\n\
                      return {value};\n}};\n{name}.touch();"
                 )
             }
-            4 => {
-                let name = self.name("leave");
-                format!(
-                    "macro_rules! {name} {{\n($value:expr) => {{\nreturn $value\n}};\n}}\n\
-                     if {condition} {{\n{name}!({value});\n}}"
-                )
-            }
+            5 => format!(
+                "macro_rules! {name} {{\n($value:expr) => {{\nreturn $value\n}};\n}}\n\
+                 if {condition} {{\n{name}!({value});\n}}"
+            ),
             _ => format!("if {condition} {{\nreturn {value};\n}}"),
-        }
+        })
     }
 
     fn of_std(&mut self) -> String {
         let name = self.name("s");
+        let temporary = self.temporary();
         match self.rng.u32(0..5) {
-            0 => format!("assert!({}.size() > 0);", self.temporary()),
-            1 => format!("assert_eq!({0}.size(), {0}.size());", self.place()),
-            2 => format!(
-                "let {name} = format!(\"{{:?}}\", {}.name());\nlog({name});",
-                self.temporary()
+            0 => format!("assert!({temporary}.size() > 0);"),
+            1 => format!("assert_eq!({temporary}.size(), {}.size());", self.place()),
+            2 => format!("let {name} = format!(\"{{:?}}\", {temporary}.name());\nlog({name});"),
+            3 => format!(
+                "let {name} = vec![{}, {}];\nshow(&{name});",
+                self.value(),
+                self.value()
             ),
-            3 => {
-                let (first, second) = (self.value(), self.value());
-                format!("let {name} = vec![{first}, {second}];\nlog({name}.len());")
-            }
-            _ => format!("log(format_args!(\"{{}}\", {}.name()));", self.temporary()),
+            _ => format!("log(format_args!(\"{{}}\", {temporary}.name()));"),
         }
     }
 
     fn panics(&mut self) -> String {
+        let (name, some) = (self.name("v"), self.rng.bool());
         match self.rng.u32(0..5) {
             0 => format!("assert!({}, \"must hold\");", self.flip(2)),
             1 => format!("log({}.fail());", self.temporary()),
-            2 => {
-                let name = self.name("v");
-                let some = self.rng.bool();
-                format!("let _{name} = maybe({name:?}, {some}).unwrap();")
-            }
-            _ => {
-                let condition = self.condition(2);
-                format!("if {condition} {{\npanic!(\"here\");\n}}")
-            }
+            2 => format!("let _{name} = maybe({name:?}, {some}).unwrap();"),
+            _ => format!("if {} {{\npanic!(\"here\");\n}}", self.condition(2)),
         }
     }
 
     /// Draws an item with the name of something outside, or that looks like it.
     fn item(&mut self) -> String {
-        let items = [
-            "use support::other::Event;\nshow(&Event::Mouse);",
-            "use support::other::Fault;\nshow(&Fault);",
-            "#[derive(Debug)]\nenum Event {\nMouse,\n}\nshow(&Event::Mouse);",
-            "type Fault = usize;\nlet fault: Fault = 3;\nlog(fault);",
-            "type Result<T> = std::result::Result<T, usize>;\nlet fine: Result<usize> = Ok(1);\nshow(&fine);",
-            "#[derive(Debug)]\nstruct Option;\nshow(&Option);",
-            "#[derive(Debug)]\nstruct String;\nshow(&String);",
-            "const LIMIT: usize = 3;\nlog(LIMIT);",
-            "fn helper(x: usize) -> usize {\nx + 1\n}\nlog(helper(1));",
-            "trait Future {\nfn now(&self) -> usize;\n}\nimpl Future for usize {\nfn now(&self) -> usize {\n*self\n}\n}\nlog(3.now());",
-        ];
-        let item = items[self.rng.usize(..items.len())];
+        let item = ITEMS[self.rng.usize(..ITEMS.len())];
         // A block may declare a name once.
         if std::mem::replace(&mut self.has_item, true) || self.chance(4) {
             return format!("{{\n{item}\n}}");
@@ -626,181 +470,17 @@ impl Body<'_> {
         item.to_owned()
     }
 
-    /// Draws a `D`.
-    fn value(&mut self) -> String {
-        let movable = self.scope.movable(&[Hold::Value]);
-        let name = self.name("t");
-        match self.rng.u32(0..9) {
-            0..3 => match self.pick(&movable) {
-                Some(at) => self.scope.take(at),
-                None => self.new_value("t"),
-            },
-            3 => match self.pick(&movable) {
-                Some(at) => format!("pass({})", self.scope.take(at)),
-                None => self.new_value("t"),
-            },
-            4 => format!("{}.child({name:?})", self.place()),
-            5 | 6 => format!("{}.child({name:?})", self.temporary()),
-            7 if self.chance(8) => format!("maybe({name:?}, false).unwrap()"),
-            _ => self.new_value("t"),
-        }
+    pub(crate) fn chance(&mut self, of: u32) -> bool {
+        self.rng.u32(0..of) == 0
     }
 
-    fn number(&mut self, depth: usize) -> String {
-        let numbers = self.scope.numbers();
-        let movable = self.scope.movable(THINGS);
-        match self.rng.u32(0..16) {
-            0 => self.rng.u32(0..5).to_string(),
-            1..3 => match self.pick(&numbers) {
-                Some(at) => self.scope.get(at).name.clone(),
-                None => format!("{}.size()", self.place()),
-            },
-            3..7 => format!("{}.size()", self.temporary()),
-            7 => match self.pick(&movable) {
-                Some(at) => format!("take({})", self.scope.take(at)),
-                None => format!("take({})", self.new_value("t")),
-            },
-            8..11 if self.awaits => self.awaited(),
-            11 if depth > 0 => format!("{} + {}", self.number(0), self.number(depth - 1)),
-            12 if depth > 0 => {
-                let condition = self.condition(2);
-                let (first, second) = self.sides(|this| this.number(depth - 1));
-                format!("if {condition} {{\n{first}\n}} else {{\n{second}\n}}")
-            }
-            13 if self.chance(6) => format!("{}.fail()", self.temporary()),
-            _ => format!("{}.size()", self.place()),
-        }
+    pub(crate) fn pick(&mut self, from: &[usize]) -> Option<usize> {
+        self.rng.choice(from).copied()
     }
 
-    /// Draws a value of the function's type.
-    fn result(&mut self, output: Output) -> String {
-        let name = self.name("r");
-        match output {
-            Output::Unit if self.at_end => format!("{}.touch()", self.temporary()),
-            Output::Unit => "()".to_owned(),
-            Output::Number => self.number(2),
-            Output::D | Output::Opaque => self.value(),
-            Output::Option => match self.rng.u32(0..3) {
-                0 => format!("{}.optional({name:?}, true)", self.temporary()),
-                1 => "None".to_owned(),
-                _ => format!("Some({})", self.value()),
-            },
-            Output::Result => match self.rng.u32(0..4) {
-                0 => format!("Err(support::Fault({}))", self.value()),
-                1 => format!("fallible({name:?}, {})", self.rng.bool()),
-                _ => format!("Ok({})", self.value()),
-            },
-            Output::Text => format!("{}.name().to_string()", self.temporary()),
-            Output::Event => format!("support::Event::Key({})", self.number(2)),
-            Output::Events => format!("Some(support::Event::Key({}))", self.number(2)),
-            Output::Pair => format!("({}, {})", self.value(), self.number(1)),
-            Output::Borrow => self.signature.borrow.clone(),
-        }
+    /// Returns a name that is new in the function.
+    pub(crate) fn name(&mut self, prefix: &str) -> String {
+        self.serial += 1;
+        format!("{prefix}{}", self.serial)
     }
-
-    /// Draws the last expression of a block.
-    fn end(&mut self, output: Output) -> String {
-        let at_end = std::mem::replace(&mut self.at_end, true);
-        let text = match self.rng.u32(0..24) {
-            0..2 => {
-                let condition = self.condition(2);
-                let (first, second) = self.sides(|this| {
-                    let statements = this.nested();
-                    statements + &this.result(output)
-                });
-                format!("if {condition} {{\n{first}\n}} else {{\n{second}\n}}")
-            }
-            2..4 => {
-                let temporary = self.temporary();
-                let at = self.rng.u32(1..4);
-                let (first, second) = self.sides(|this| this.result(output));
-                format!("match {temporary}.size() {{\n{at} => {first},\n_ => {second},\n}}")
-            }
-            4 => {
-                let temporary = self.temporary();
-                let (name, some) = (self.name("o"), self.rng.bool());
-                let (first, second) = self.sides(|this| this.result(output));
-                format!(
-                    "if let Some({name}) = {temporary}.optional({name:?}, {some}) {{\n\
-                     {name}.touch();\n{first}\n}} else {{\n{second}\n}}"
-                )
-            }
-            5 if output != Output::Opaque && self.chance(3) => "panic!(\"at the end\")".to_owned(),
-            6 => format!("return {};", self.result(output)),
-            _ => self.result(output),
-        };
-        self.at_end = at_end;
-        text
-    }
-
-    /// Draws a future of the function's kind.
-    fn future(&mut self) -> String {
-        let kind = self.signature.kind;
-        let output = self.signature.output;
-        let direct = matches!(
-            kind,
-            Kind::Opaque | Kind::Pinned | Kind::Alias | Kind::Boxed
-        );
-        let exit = Exit::Value {
-            output,
-            question: direct,
-        };
-        let future = if self.ready || !kind.is_opaque() && self.chance(5) {
-            let value = self.result(output);
-            match self.rng.u32(0..3) {
-                0 if !self.ready => format!("echo({value})"),
-                _ => format!("std::future::ready({value})"),
-            }
-        } else {
-            self.moving_block(exit, 5)
-        };
-        match kind {
-            Kind::Opaque | Kind::Cloned => future,
-            Kind::Unpin => format!("Box::new(Box::pin({future}))"),
-            Kind::Boxed => format!("Box::new({future})"),
-            _ => format!("Box::pin({future})"),
-        }
-    }
-
-    /// Draws the last expression of a function that returns a future.
-    fn future_end(&mut self) -> String {
-        let at_end = std::mem::replace(&mut self.at_end, true);
-        let Signature { kind, output, .. } = *self.signature;
-        let text = match self.rng.u32(0..10) {
-            0 if !kind.is_opaque() || self.ready => {
-                let condition = self.condition(2);
-                let (first, second) = self.sides(|this| {
-                    let statements = this.nested();
-                    statements + &this.future()
-                });
-                format!("if {condition} {{\n{first}\n}} else {{\n{second}\n}}")
-            }
-            1 if !kind.is_opaque() || self.ready => {
-                let temporary = self.temporary();
-                let (first, second) = self.sides(Self::future);
-                format!("match {temporary}.size() {{\n1 => {first},\n_ => {second},\n}}")
-            }
-            2 if !kind.is_opaque() && self.chance(3) => "panic!(\"at the end\")".to_owned(),
-            // The type of an error would be unknown.
-            3 if kind == Kind::Opaque && matches!(output, Output::Number | Output::D) => {
-                self.at_end = false;
-                let name = self.name("f");
-                let future = self.future();
-                format!("let {name} = {future};\n{name}")
-            }
-            _ => self.future(),
-        };
-        self.at_end = at_end;
-        text
-    }
-}
-
-fn exit_is_unit(exit: Exit) -> bool {
-    matches!(
-        exit,
-        Exit::Value {
-            output: Output::Unit,
-            ..
-        }
-    )
 }

@@ -104,7 +104,7 @@ pub(crate) fn run(
 fn without_numbers(entry: &str) -> String {
     entry
         .trim()
-        .replace(|letter: char| letter.is_ascii_digit(), "")
+        .replace(|letter: char| letter.is_ascii_digit(), "#")
 }
 
 /// Returns the functions of which a summary counted a call.

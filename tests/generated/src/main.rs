@@ -11,6 +11,7 @@ mod function;
 mod package;
 mod scope;
 mod signature;
+mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
