@@ -239,6 +239,9 @@ impl Body<'_> {
 
     fn branch(&mut self) -> Option<String> {
         let (name, some) = (self.name("o"), self.rng.bool());
+        // As the last expression of a block, a branch would keep its temporaries longer than the
+        // variables of the block.
+        let end = if self.edition < 2024 { ";" } else { "" };
         Some(match self.rng.u32(0..6) {
             0 | 1 => self.fork(Self::nested),
             2 => {
@@ -251,14 +254,14 @@ impl Body<'_> {
             3 => {
                 let number = self.number(1);
                 let (first, second) = self.sides(Self::nested);
-                format!("match {number} {{\n2 => {{\n{first}}}\n_ => {{\n{second}}}\n}}")
+                format!("match {number} {{\n2 => {{\n{first}}}\n_ => {{\n{second}}}\n}}{end}")
             }
             4 => {
                 let temporary = self.temporary();
                 let (first, second) = self.sides(Self::nested);
                 format!(
                     "if let Some({name}) = {temporary}.optional({name:?}, {some}) {{\n\
-                     {name}.touch();\n{first}}} else {{\n{second}}}"
+                     {name}.touch();\n{first}}} else {{\n{second}}}{end}"
                 )
             }
             _ => {

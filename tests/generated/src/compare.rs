@@ -102,9 +102,8 @@ pub(crate) fn run(
 
 /// Returns an entry of a log with the names that it has in all functions.
 fn without_numbers(entry: &str) -> String {
-    entry
-        .trim()
-        .replace(|letter: char| letter.is_ascii_digit(), "#")
+    let digits = |letter: char| letter.is_ascii_digit();
+    entry.trim().replace(digits, "#").replace("##", "#")
 }
 
 /// Returns the functions of which a summary counted a call.
