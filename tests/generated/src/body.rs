@@ -49,7 +49,7 @@ const ITEMS: &[&str] = &[
     "const LIMIT: usize = 3;\nlog(LIMIT);",
     "fn helper(x: usize) -> usize {\nx + 1\n}\nlog(helper(1));",
     "trait Future {\nfn now(&self) -> usize;\n}\nimpl Future for usize {\nfn now(&self) -> usize {\n\
-     *self\n}\n}\nlog(3.now());",
+     *self\n}\n}\nlog(Future::now(&3_usize));",
 ];
 
 /// Draws the body of a function, with its braces.
