@@ -59,6 +59,13 @@ pub(crate) fn are_built_in(trees: &[TokenTree], end: usize) -> bool {
     (0..end).step_by(2).all(is_built_in)
 }
 
+/// Returns `true` if `#[track_caller]` is among the attributes before index `end`.
+pub(crate) fn track_caller(trees: &[TokenTree], end: usize) -> bool {
+    let is_it =
+        |at: usize| first_word(trees.get(at + 1)).is_some_and(|word| word == "track_caller");
+    (0..end).step_by(2).any(is_it)
+}
+
 /// Returns the `#[cfg(…)]` and `#[cfg_attr(…)]` among some attributes.
 pub(crate) fn conditions(attributes: &[TokenTree]) -> Vec<TokenTree> {
     let is_condition =

@@ -7,6 +7,7 @@ use syn::punctuated::Punctuated;
 use syn::{GenericArgument, PathArguments, PathSegment, Token, Type, TypeInfer, TypeParamBound};
 
 use crate::asynchronous::own_block;
+use crate::attributes;
 use crate::item::{self, Head};
 use crate::parameters;
 use crate::site::{BuilderUse, SiteCode, before_items};
@@ -159,13 +160,13 @@ impl ReturnedFuture {
         match &tail {
             Some(tail) if Exit::of(outside) == Exit::AtEnd => in_place(site, tail, &statements),
             _ => {
-                let value = value(
-                    site,
-                    (head, signature),
-                    &statements,
-                    braces,
-                    self.nameable(),
-                );
+                // A closure has no caller. The type of an erased future is the same whether it is measured or not.
+                let is_erased = matches!(self.form, FutureForm::Erased | FutureForm::Alias { .. });
+                let may_return =
+                    is_erased && attributes::track_caller(signature, head.attributes_end);
+                let signature = (head, signature);
+                let written = self.nameable();
+                let value = value(site, signature, &statements, braces, written, may_return);
                 self.wrapped(site, tail.as_ref(), &value, braces)
             }
         }
@@ -248,17 +249,22 @@ impl ReturnedFuture {
     }
 }
 
-/// Returns an expression that evaluates the body of a function to its value. In it, a `return` does not leave the function.
+/// Returns an expression that evaluates the body of a function to its value. In it, a `return` does not leave the function, except
+/// if `may_return` is `true` and it may be that of a macro or closure.
 fn value(
     site: &SiteCode,
     (head, signature): (&Head, &mut [TokenTree]),
     statements: &[TokenTree],
     braces: Span,
     written: Option<TokenStream>,
+    may_return: bool,
 ) -> TokenStream {
     let span = Span::mixed_site();
     let runtime = site.runtime;
-    let exit = Exit::of(statements);
+    let exit = match Exit::of(statements) {
+        Exit::Unclear if may_return => Exit::AtEnd,
+        exit => exit,
+    };
     let label = quote_spanned!(span=> '__profiler_body);
     let own = match exit {
         Exit::Return => own_block(&tail::with_breaks(statements, &label), braces),
@@ -269,7 +275,7 @@ fn value(
         |body: TokenStream| quote_spanned!(span=> if true { #body } else { #runtime::never() });
     match exit {
         Exit::AtEnd => evaluated(own.into_token_stream()),
-        Exit::Return => evaluated(quote_spanned!(span=> #label: #own)),
+        Exit::Return => evaluated(quote_spanned!(span=> #label: { #own })),
         Exit::Unclear => {
             // The closure is an argument of `call_once`, so that the compiler infers `FnOnce` for it: only such a closure
             // may return a future that borrows from what the closure captured.
