@@ -116,7 +116,7 @@ format() {
     for folder in benches examples/frameworks tests/spans; do
         (cd "$folder" && cargo fmt --all --check)
     done
-    for folder in tests/{gpu,crates,crates/service,beside,fuzz,loom,reruns} tests/beside/*/; do
+    for folder in tests/{gpu,crates,crates/service,generated,beside,fuzz,loom,reruns} tests/beside/*/; do
         [[ ! -f $folder/Cargo.toml ]] || cargo fmt --check --manifest-path "$folder/Cargo.toml"
     done
 }
@@ -453,7 +453,7 @@ metrics() {
 # The packages outside of the workspace.
 clippy-elsewhere() {
     local folder
-    for folder in benches tests/{gpu,beside,crates,spans}; do
+    for folder in benches tests/{gpu,beside,crates,generated,spans}; do
         (cd "$folder" && lint --target-dir "$target" --workspace)
     done
     # Each framework is linted by its own step, which has what it needs to build.
@@ -689,6 +689,9 @@ python-ranges() { framework python-ranges; }
 
 # Published crates and a service, annotated function by function: their own tests have the results that they have without.
 annotated-crates() { (cd tests/crates && cargo-test && cargo run --locked); }
+
+# Random functions, bare and measured. The seed is printed.
+generated-functions() { (cd tests/generated && cargo run --locked); }
 
 # With optimization, as users build: all examples, also on a simulated driver, and all ways of measuring, from threads that
 # come and go, for a minute: the account balances to the last call. For an hour: see CONTRIBUTING.md
