@@ -74,6 +74,8 @@ fn a_quarter_of_a_million_scopes_take_no_more_than_a_few() {
         (0..4 * STEPS).for_each(|_| program.step());
         program.finish();
     }
+    // Until it has made them, scopes may find none.
+    let lost = ["outer", "inner", "default"].map(|name| row(name).without_cuda);
     let (bytes, pairs) = (BYTES.load(Relaxed), summary().cuda.pairs);
     let in_flight = 4 * 2 * STEPS..=4 * 3 * STEPS;
     let made = *in_flight.start()..=2 * in_flight.end() + 512;
@@ -93,14 +95,11 @@ fn a_quarter_of_a_million_scopes_take_no_more_than_a_few() {
         "{more} bytes more than after the first rounds"
     );
     assert!(summary().cuda.pairs <= pairs, "{:?}", summary().cuda);
-    for name in ["outer", "inner", "default"] {
+    for (name, lost) in ["outer", "inner", "default"].into_iter().zip(lost) {
         let calls = ((ROUNDS + 4 * WARM_UP) * STEPS) as u64;
-        assert_eq!(
-            (row(name).calls, row(name).without_cuda),
-            (calls, 0),
-            "{name}"
-        );
-        assert_eq!(gpu::cuda(name).calls, calls, "{name}");
+        let counted = (row(name).calls, row(name).without_cuda);
+        assert_eq!(counted, (calls, lost), "{name}");
+        assert_eq!(gpu::cuda(name).calls, calls - lost, "{name}");
     }
     exact(gpu::cuda("inner").max_ns, 1_000.0);
     exact(gpu::cuda("outer").max_ns, 1_000.0);
