@@ -336,7 +336,7 @@ pub mod __private {
     pub use crate::scope::boxed::{BoxedFuture, NotBoxed, Returned, call_once};
     pub use crate::scope::builder::ScopeBuilder;
     pub use crate::scope::future::{
-        FutureScope, FutureScopeWithArgs, InPlace, PollGuard, measure, measure_in_place, only_poll,
+        FutureScope, FutureScopeWithArgs, InPlace, OnlyPoll, measure, measure_in_place, only_poll,
     };
     pub use crate::scope::handle::AsHandle;
     pub use crate::scope::on_stream::StreamBuilder;

@@ -94,6 +94,7 @@ pub(crate) fn timed() -> Vec<Variant> {
             batch(n, |x| scope_one_name(&name, x));
         }),
         Variant::beyond("bare-future", "future-ready", calls!(measured_ready)),
+        off("bare-future", "off-future", calls!(measured_ready)),
         Variant::beyond(BARE_LATE, "on-while-thread-ends", |n| {
             late::batch(calls!(measured), n);
         })
@@ -135,6 +136,7 @@ pub(crate) fn counted() -> Vec<Variant> {
         named::<10>("bare-named-10", "measure-named-10", calls!(block_named)),
         named::<1000>("bare-named-1000", "measure-named-1000", calls!(block_named)),
         Variant::beyond("bare-future", "future-ready", calls!(measured_ready)),
+        off("bare-future", "off-future", calls!(measured_ready)),
         on(LOGGED, calls!(logged)),
         on("rarely-logged", calls!(logged_once_in_1000)),
         on(RECORDED, calls!(measured)),

@@ -239,27 +239,28 @@ impl CallSite {
     #[inline]
     #[track_caller]
     pub fn task<Here>(&'static self) -> FutureScope {
-        self.task_inside(type_name::<Here>())
-    }
-
-    // Not inlined: the builder would take space in the frame of the future, which stays while inner ones are polled.
-    #[inline(never)]
-    #[track_caller]
-    fn task_inside(&'static self, inside: &'static str) -> FutureScope {
-        self.task_from(NameSource::inside(inside))
+        self.task_unless_off(NameSource::inside(type_name::<Here>()))
     }
 
     /// Returns the scope of a future without arguments. The name is a literal in the source.
-    #[inline(never)]
+    #[inline]
     #[track_caller]
     pub fn task_named(&'static self, name: &'static str) -> FutureScope {
-        self.task_from(NameSource::literal(name))
+        self.task_unless_off(NameSource::literal(name))
     }
 
-    #[inline]
+    #[inline(always)]
+    fn task_unless_off(&'static self, source: NameSource) -> FutureScope {
+        if NEVER_MEASURES || self.state().word() == SiteState::OFF {
+            return FutureScope::new(None);
+        }
+        self.task_from(source)
+    }
+
+    // Not inlined: the decision would take space in the frame of the future, which stays while inner ones are polled.
+    #[inline(never)]
     fn task_from(&'static self, source: NameSource) -> FutureScope {
-        let is_off = NEVER_MEASURES || self.state().word() == SiteState::OFF;
-        FutureScope::new((!is_off).then(|| self.decision(source)).flatten())
+        FutureScope::new(self.decision(source))
     }
 
     #[inline]

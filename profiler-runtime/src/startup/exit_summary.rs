@@ -17,10 +17,15 @@ static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 /// Writes the summary in an exit hook, unless a guard of `init` has written one and nothing was measured since.
 pub(super) fn write_at_exit(run: Run) {
+    let target = target();
+    if matches!(target, SummaryTarget::Off) {
+        return mistakes::warn();
+    }
     // The second run comes from the exit handler that runs last. A file is replaced; a table would be printed twice.
-    let is_file = || matches!(target(), SummaryTarget::File(_));
-    let may_write = run == Run::First || is_file();
-    if may_write && WRITTEN.load(Relaxed) <= calls(&summary()) {
+    let may_write = run == Run::First || matches!(target, SummaryTarget::File(_));
+    let written = WRITTEN.load(Relaxed);
+    // To count the calls is to build the whole summary.
+    if may_write && (written == 0 || written <= calls(&summary())) {
         write();
     }
 }

@@ -47,8 +47,12 @@ impl ThreadTimes {
 /// sleeps, or waits for something. Returns `None` if it has ended.
 #[cfg(target_os = "linux")]
 pub fn is_off_processor(system_id: u64) -> Option<bool> {
-    let line = std::fs::read_to_string(format!("/proc/self/task/{system_id}/stat")).ok()?;
-    is_off(&line)
+    use std::io::Read;
+    // The state comes after the number and a name of at most 15 bytes.
+    let mut line = [0; 64];
+    let mut file = std::fs::File::open(format!("/proc/self/task/{system_id}/stat")).ok()?;
+    let length = file.read(&mut line).ok()?;
+    is_off(&String::from_utf8_lossy(&line[..length]))
 }
 
 /// Returns `None`: only Linux is asked.

@@ -16,6 +16,7 @@ mod finish;
 mod measured;
 mod poll;
 
+use std::mem::ManuallyDrop;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ use crate::stats::Ending;
 use crate::switch::SiteDecision;
 pub(crate) use measured::measure_on;
 pub use measured::{InPlace, Measured, measure, measure_in_place};
-pub use poll::{PollGuard, only_poll};
+pub use poll::{OnlyPoll, only_poll};
 
 /// The scope of a future with arguments.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ pub struct FutureScopeWithArgs {
 
 /// The scope of a future without arguments, which is smaller. Most futures have none.
 #[derive(Debug)]
-pub struct FutureScope(FutureState);
+pub struct FutureScope(ManuallyDrop<FutureState>);
 
 /// The state of the scope of a future.
 #[derive(Debug)]
@@ -141,13 +142,19 @@ impl FutureState {
         }
     }
 
+    #[cold]
+    #[inline(never)]
+    fn finish_unfinished(&mut self, builder: Option<&mut ScopeBuilder<'static>>) {
+        catch_own_panic("a future was dropped", || {
+            self.finish(builder, Ending::Dropped);
+        });
+    }
+
     // A future that was ready has no progress: its drop should be no call.
     #[inline(always)]
     fn finish_dropped(&mut self, builder: Option<&mut ScopeBuilder<'static>>) {
         if self.progress.is_some() {
-            catch_own_panic("a future was dropped", || {
-                self.finish(builder, Ending::Dropped);
-            });
+            self.finish_unfinished(builder);
         }
     }
 }
@@ -157,7 +164,7 @@ impl FutureScope {
     #[inline]
     pub(crate) fn new(decision: Option<SiteDecision>) -> Self {
         let is_logged = decision.is_some_and(SiteDecision::is_logged);
-        Self(FutureState::new(decision, is_logged))
+        Self(ManuallyDrop::new(FutureState::new(decision, is_logged)))
     }
 }
 
@@ -198,6 +205,8 @@ impl Drop for FutureScopeWithArgs {
 }
 
 impl Drop for FutureScope {
+    // Nothing is left to drop then: `finish` takes what an unfinished future holds.
+    #[inline]
     fn drop(&mut self) {
         self.0.finish_dropped(None);
     }

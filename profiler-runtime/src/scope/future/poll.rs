@@ -32,8 +32,7 @@ use crate::switch::SiteDecision;
     clippy::struct_excessive_bools,
     reason = "facts that are independent of each other"
 )]
-#[must_use = "the poll ends when its guard is dropped"]
-pub struct PollGuard<'a> {
+pub(super) struct PollGuard<'a> {
     state: &'a mut FutureState,
     builder: Option<&'a mut ScopeBuilder<'static>>,
     /// `None` if the thread has no cells.
@@ -60,13 +59,25 @@ pub struct PollGuard<'a> {
     pub(super) is_last: bool,
 }
 
-/// Opens the only poll of a future that never waits: an `async fn` without `.await`. The caller drops the scope after the guard.
-#[inline]
-pub fn only_poll(scope: &mut impl InPlaceScope) -> PollGuard<'_> {
-    let mut guard = PollGuard::new(scope.parts());
-    guard.is_last = true;
-    guard.enter();
-    guard
+/// Guards the only poll of a future that never waits: an `async fn` without `.await`.
+#[derive(Debug)]
+#[must_use = "the poll ends when its guard is dropped"]
+pub struct OnlyPoll<'a>(Option<PollGuard<'a>>);
+
+/// Opens the only poll of a future. The caller drops the scope after the guard.
+#[inline(always)]
+pub fn only_poll(scope: &mut impl InPlaceScope) -> OnlyPoll<'_> {
+    let parts = scope.parts();
+    // Two ways to return: while measuring is off, one field is written.
+    if parts.0.decision.is_none() {
+        return OnlyPoll(None);
+    }
+    let mut poll = OnlyPoll(Some(PollGuard::new(parts)));
+    if let Some(guard) = &mut poll.0 {
+        guard.is_last = true;
+        guard.enter();
+    }
+    poll
 }
 
 impl<'a> PollGuard<'a> {
