@@ -14,7 +14,7 @@ use quote::{quote, quote_spanned};
 use crate::futures;
 use crate::item::{self, Head};
 use crate::parameters;
-use crate::site::{SiteCode, before_items};
+use crate::site::{SiteCode, before_items, own_block};
 use crate::tail;
 
 /// Returns the body of a measured `async fn`. Changes the parameters that the body binds again.
@@ -71,17 +71,6 @@ pub(crate) fn measured(
         #builder
         #runtime::measure_in_place(&mut #task, #runtime::pin!(#future)).await
     }
-}
-
-/// Returns the statements in a block of their own, with the user's braces.
-///
-/// It begins with an item: else the compiler would report braces around a single expression as unnecessary, and `clippy` items
-/// after statements.
-pub(crate) fn own_block(statements: &TokenStream, braces: Span) -> Group {
-    let inside = quote_spanned!(Span::mixed_site()=> use {}; #statements);
-    let mut block = Group::new(Delimiter::Brace, inside);
-    block.set_span(braces);
-    block
 }
 
 /// Returns the type that the `async` block is annotated with, because its type cannot be inferred

@@ -3,10 +3,10 @@
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 
 use crate::args::Args;
-use crate::asynchronous::{self, own_block};
+use crate::asynchronous;
 use crate::futures;
 use crate::item::{self, Head};
-use crate::site::{Runtime, SiteCode, before_items};
+use crate::site::{Runtime, SiteCode, before_items, own_block};
 
 /// A function with a body, which is kept apart from the tokens before it.
 pub(crate) struct Function {

@@ -6,11 +6,10 @@ use quote::{ToTokens, quote_spanned};
 use syn::punctuated::Punctuated;
 use syn::{GenericArgument, PathArguments, PathSegment, Token, Type, TypeInfer, TypeParamBound};
 
-use crate::asynchronous::own_block;
 use crate::attributes;
 use crate::item::{self, Head};
 use crate::parameters;
-use crate::site::{BuilderUse, SiteCode, before_items};
+use crate::site::{BuilderUse, SiteCode, before_items, own_block};
 use crate::tail::{self, AsyncBlock, Exit, Tail};
 
 /// The form in which a function returns its future.

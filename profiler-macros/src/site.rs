@@ -354,6 +354,17 @@ impl SiteCode<'_> {
     }
 }
 
+/// Returns the statements in a block of their own, with the user's braces.
+///
+/// It begins with an item: else the compiler would report braces around a single expression as unnecessary, and `clippy` items
+/// after statements.
+pub(crate) fn own_block(statements: &TokenStream, braces: Span) -> Group {
+    let inside = quote_spanned!(Span::mixed_site()=> use {}; #statements);
+    let mut block = Group::new(Delimiter::Brace, inside);
+    block.set_span(braces);
+    block
+}
+
 /// Returns an empty item that separates a generated statement from the user's, if there are items
 /// among the user's.
 ///
