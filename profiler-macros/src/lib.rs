@@ -239,8 +239,8 @@ const STRIP: bool = cfg!(feature = "strip");
 ///   function that returns a future calls macros other than the usual ones of std, write
 ///   `#[tracing::instrument]` above this attribute: below it, `tracing` cannot use parameters that
 ///   are not `Copy`.
-/// - Each `async fn` is two futures, one inside the other. If the compiler reports an overflow
-///   in a deep chain of such functions, write `#![recursion_limit = "256"]` in the crate.
+/// - An `async fn` with an `.await` becomes two futures, one inside the other. If the compiler reports
+///   an overflow in a deep chain of such functions, write `#![recursion_limit = "256"]` in the crate.
 /// - Other attributes are kept, above or below: `#[inline]`, `#[track_caller]`, `#[test]`,
 ///   `#[tokio::main]`, `#[cfg(…)]`, `#[must_use]`, …
 /// - A `const fn`, a naked function and a function without a body cannot be measured.
