@@ -690,8 +690,8 @@ python-ranges() { framework python-ranges; }
 # Published crates and a service, annotated function by function: their own tests have the results that they have without.
 annotated-crates() { (cd tests/crates && cargo-test && cargo run --locked); }
 
-# Random functions, bare and measured. The seed is printed.
-generated-functions() { (cd tests/generated && cargo run --locked); }
+# Random functions, bare and measured. The seed is that of the commit, so that a run before it is one of the same functions.
+generated-functions() { (cd tests/generated && cargo run --locked -- --seed "$(git rev-list --count HEAD)"); }
 
 # With optimization, as users build: all examples, also on a simulated driver, and all ways of measuring, from threads that
 # come and go, for a minute: the account balances to the last call. For an hour: see CONTRIBUTING.md
