@@ -27,6 +27,8 @@ pub(crate) struct Args {
     pub(crate) per_instance: Option<bool>,
     pub(crate) skip: bool,
     pub(crate) krate: Option<Path>,
+    /// `true` in a block with other attributes, which may read the names of parameters.
+    pub(crate) keeps_names: bool,
     /// The span of each argument, in the order they were written.
     spans: Vec<(Key, Span)>,
 }
@@ -83,6 +85,7 @@ impl Args {
             per_instance: inherited(self.per_instance, named, block.per_instance),
             skip: self.skip,
             krate: self.krate.or_else(|| block.krate.clone()),
+            keeps_names: block.keeps_names,
             spans: self.spans,
         }
     }

@@ -66,10 +66,18 @@ pub(crate) fn track_caller(trees: &[TokenTree], end: usize) -> bool {
     (0..end).step_by(2).any(is_it)
 }
 
-/// Returns the `#[cfg(…)]` and `#[cfg_attr(…)]` among some attributes.
+/// Returns `true` if some attributes of a parameter are conditions and levels of lints alone.
+pub(crate) fn are_conditions_or_lints(attributes: &[TokenTree]) -> bool {
+    const NAMES: &[&str] = &["allow", "cfg", "deny", "expect", "forbid", "warn"];
+    let is_one =
+        |pair: &[TokenTree]| first_word(pair.get(1)).is_some_and(|word| NAMES.contains(&&*word));
+    attributes.chunks(2).all(is_one)
+}
+
+/// Returns the `#[cfg(…)]` among some attributes.
 pub(crate) fn conditions(attributes: &[TokenTree]) -> Vec<TokenTree> {
     let is_condition =
-        |pair: &&[TokenTree]| first_word(pair.get(1)).is_some_and(|word| word.starts_with("cfg"));
+        |pair: &&[TokenTree]| first_word(pair.get(1)).is_some_and(|word| word == "cfg");
     let conditions = attributes.chunks(2).filter(is_condition).flatten();
     conditions.cloned().collect()
 }

@@ -18,7 +18,10 @@ pub(crate) fn measured(mut trees: Vec<TokenTree>, args: &Args, errors: &mut Erro
         return trees.into_iter().collect();
     };
     trees.pop();
-    let mut group = Group::new(Delimiter::Brace, inside(&item_trees(&body), args, errors));
+    let end = item::skip_attributes(&trees);
+    let mut args = args.clone();
+    args.keeps_names |= !attributes::are_built_in(&trees, end);
+    let mut group = Group::new(Delimiter::Brace, inside(&item_trees(&body), &args, errors));
     group.set_span(body.span());
     trees.into_iter().chain([TokenTree::Group(group)]).collect()
 }

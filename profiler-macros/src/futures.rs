@@ -226,6 +226,10 @@ impl ReturnedFuture {
         let FutureForm::Alias { is_known: false } = self.form else {
             return None;
         };
+        // Which type is meant by an `impl Trait` in it cannot be told beforehand.
+        if mentions_impl(&self.tokens) {
+            return None;
+        }
         let span = Span::mixed_site();
         let (runtime, written, mut args) = (site.runtime, &self.tokens, site.args.clone());
         let bypass = args

@@ -59,6 +59,9 @@
 //! }
 //! ```
 //!
+//! The parameters are dropped inside, while the future is measured. Those of a function that keeps its statements are dropped
+//! after its guard.
+//!
 //! The module `parameters` says which parameters are captured and which are bound again, and why the destructors of all of them
 //! then run in the usual order. The block inside has the edition of the user's braces, the one around it that of this crate.
 //!

@@ -11,6 +11,9 @@
 //!    what a block captures, or a name that the statements do not mention, since the compiler would no longer report that it
 //!    is unused.
 //!
+//! A pattern, or a parameter with an attribute of another macro, stays as it is where that macro may read it: below other
+//! attributes than those of the language. Its names are dropped last then.
+//!
 //! What is captured takes no space of its own in a future, and what is bound again is stored twice.
 
 use std::collections::HashSet;
@@ -56,7 +59,7 @@ pub(crate) fn moved(
         moves.extend(parameter.captured());
     }
     // Other attributes may use the parameters by name.
-    let is_hygienic = attributes::are_built_in(signature, head.attributes_end);
+    let is_hygienic = !args.keeps_names && attributes::are_built_in(signature, head.attributes_end);
     let mentioned = Words::of(&args.expressions());
     let is_changed = !bound.is_empty();
     for (index, parameter) in bound.iter_mut().enumerate() {
@@ -88,11 +91,21 @@ impl Parameter {
         let mut trees = tokens.into_iter().peekable();
         while let Some(tree) = trees.next() {
             let is_outside = angles.outside(&tree);
+            let is_colon = |tree: Option<&TokenTree>| item::is_punct(tree, ':');
             if is_outside && item::is_punct(Some(&tree), ',') {
                 current.rest.push(tree);
                 parameters.push(mem::take(&mut current));
-            } else if !current.rest.is_empty() || is_outside && is_colon(&tree, &current.pattern) {
+            } else if !current.rest.is_empty() {
                 current.rest.push(tree);
+            } else if is_outside && is_colon(Some(&tree)) {
+                let is_joint =
+                    matches!(&tree, TokenTree::Punct(mark) if mark.spacing() == Spacing::Joint);
+                if is_joint && is_colon(trees.peek()) {
+                    current.pattern.push(tree);
+                    current.pattern.extend(trees.next());
+                } else {
+                    current.rest.push(tree);
+                }
             } else if current.pattern.is_empty()
                 && item::is_punct(Some(&tree), '#')
                 && item::group(trees.peek(), Delimiter::Bracket).is_some()
@@ -116,7 +129,7 @@ impl Parameter {
             .chain(self.rest)
     }
 
-    /// Returns `true` if some statements mention a name of the parameter. May return `true` for other names.
+    /// Returns `true` if some statements mention a name of the parameter. May return `true` although they mean something else.
     fn is_mentioned(&self, words: &Words) -> bool {
         words.mention_any(self.pattern.iter().cloned().collect())
     }
@@ -135,10 +148,14 @@ impl Parameter {
         }
     }
 
+    fn is_self(&self) -> bool {
+        self.name().is_some_and(|name| name == "self")
+    }
+
     fn can_be_captured(&self, words: &Words) -> bool {
         let is_used = |name: &Ident| !name.to_string().starts_with('_');
         self.attributes.is_empty()
-            && !item::is_word(self.pattern.first(), "mut")
+            && (!item::is_word(self.pattern.first(), "mut") || self.is_self())
             && self.name().is_some_and(is_used)
             && self.is_mentioned(words)
     }
@@ -161,7 +178,8 @@ impl Parameter {
     fn bound(&mut self, index: usize, is_hygienic: bool, mentioned: &Words) -> Option<TokenStream> {
         let span = Span::mixed_site();
         let name = self.name().cloned();
-        if name.as_ref().is_some_and(|name| name == "self") {
+        // Other macros read other attributes.
+        if self.is_self() || !attributes::are_conditions_or_lints(&self.attributes) {
             return None;
         }
         let (is_name, mentioned) = (name.is_some(), self.is_mentioned(mentioned));
@@ -180,25 +198,16 @@ impl Parameter {
             mem::replace(&mut self.pattern, vec![name])
         };
         let outer = &self.pattern[0];
-        // A parameter that the attribute mentions is used.
-        let used = mentioned.then(|| quote_spanned!(span=> let _ = &#outer;));
         let attributes = mem::take(&mut self.attributes);
+        let conditions = attributes::conditions(&attributes);
         // A pattern may leave parts where they are, which then have to be in the block.
-        let whole = (!is_name).then(|| quote_spanned!(span=> let #outer = #outer;));
+        let whole = (!is_name).then(|| quote_spanned!(span=> #(#conditions)* let #outer = #outer;));
+        // A parameter that the attribute mentions is used.
+        let used = mentioned.then(|| quote_spanned!(span=> #(#conditions)* let _ = &#outer;));
         let bound = quote_spanned!(span=> #whole #(#attributes)* let #(#inner)* = #outer; #used);
-        self.attributes = attributes::conditions(&attributes);
+        self.attributes = conditions;
         Some(bound)
     }
-}
-
-/// Returns `true` if a token ends the pattern before it: a colon that is no part of `::`.
-fn is_colon(tree: &TokenTree, before: &[TokenTree]) -> bool {
-    let is_second = matches!(
-        before.last(),
-        Some(TokenTree::Punct(first)) if first.as_char() == ':' && first.spacing() == Spacing::Joint
-    );
-    matches!(tree, TokenTree::Punct(mark) if mark.as_char() == ':' && mark.spacing() == Spacing::Alone)
-        && !is_second
 }
 
 /// The words of some statements.
@@ -220,7 +229,8 @@ impl Words {
 
     fn read(&mut self, tokens: TokenStream) {
         let mut dots = 0;
-        for tree in tokens {
+        let mut trees = tokens.into_iter().peekable();
+        while let Some(tree) = trees.next() {
             // The name of a field or method, but not the end of a range.
             let follows_dot = dots == 1;
             dots = if item::is_punct(Some(&tree), '.') {
@@ -229,7 +239,8 @@ impl Words {
                 0
             };
             match tree {
-                TokenTree::Ident(word) if !follows_dot => _ = self.words.insert(word.to_string()),
+                TokenTree::Ident(_) if follows_dot || is_label(trees.peek()) => {}
+                TokenTree::Ident(word) => _ = self.words.insert(word.to_string()),
                 TokenTree::Group(group) => self.read(group.stream()),
                 TokenTree::Literal(literal) => {
                     let text = literal.to_string();
@@ -237,7 +248,7 @@ impl Words {
                         self.formats.push(text);
                     }
                 }
-                _ => {}
+                TokenTree::Punct(_) => {}
             }
         }
     }
@@ -256,4 +267,12 @@ impl Words {
         let name = word.strip_prefix("r#").unwrap_or(&word);
         self.words.contains(&word) || self.formats.iter().any(|text| text.contains(name))
     }
+}
+
+/// Returns `true` if the word before this token names a field of a structure, or has a type.
+fn is_label(next: Option<&TokenTree>) -> bool {
+    matches!(
+        next,
+        Some(TokenTree::Punct(mark)) if mark.as_char() == ':' && mark.spacing() == Spacing::Alone
+    )
 }

@@ -3,7 +3,7 @@
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::quote_spanned;
 
-use crate::item;
+use crate::item::{self, Angles};
 
 /// A future that the last expression of a body creates.
 pub(crate) struct Tail {
@@ -225,17 +225,17 @@ impl<'a> Code<'a> {
 
     fn next(&mut self) -> Option<&'a TokenTree> {
         let tree = self.trees.get(self.at)?;
-        let before = self.at.checked_sub(1).and_then(|at| self.trees.get(at));
+        let before = &self.trees[..self.at];
         self.at += 1;
-        let opens = |mark| item::is_punct(before, mark);
-        self.is_in_macro = opens('!') && matches!(tree, TokenTree::Group(_));
+        let follows = |mark| item::is_punct(before.last(), mark);
+        self.is_in_macro = follows('!') && matches!(tree, TokenTree::Group(_));
         match tree {
             TokenTree::Ident(word) if word == "async" => self.at += rest_of_block(self.rest()),
-            TokenTree::Ident(word) if word == "fn" => self.at += self.rest_of_function(),
+            TokenTree::Ident(word) if word == "fn" => self.at += rest_of_function(self.rest()),
             TokenTree::Punct(mark) => match mark.as_char() {
                 ';' => self.is_in_closure = false,
                 // The body of a match arm begins.
-                '>' if opens('=') => self.is_in_closure = false,
+                '>' if follows('=') => self.is_in_closure = false,
                 '|' if begins_closure(before) => self.is_in_closure = true,
                 _ => {}
             },
@@ -243,34 +243,38 @@ impl<'a> Code<'a> {
         }
         Some(tree)
     }
-
-    /// Returns the length of a function after its `fn`. That of a pointer to a function ends at the next `;` or braces, too:
-    /// no `return` is before those.
-    fn rest_of_function(&self) -> usize {
-        let ends = |tree: &TokenTree| {
-            item::is_punct(Some(tree), ';') || item::group(Some(tree), Delimiter::Brace).is_some()
-        };
-        self.rest().iter().take_while(|tree| !ends(tree)).count()
-            + usize::from(self.is_definition())
-    }
-
-    /// Returns `true` if a name follows: that of a function and not of a parameter of a pointer's type.
-    fn is_definition(&self) -> bool {
-        matches!(self.rest().first(), Some(TokenTree::Ident(_)))
-    }
 }
 
-/// Returns `true` if a `|` after this token begins a closure: it is no operator.
-fn begins_closure(before: Option<&TokenTree>) -> bool {
+/// Returns the length of a function after its `fn`, or 0 for the type of a pointer to a function, which has no name.
+fn rest_of_function(rest: &[TokenTree]) -> usize {
+    if !matches!(rest.first(), Some(TokenTree::Ident(_))) {
+        return 0;
+    }
+    let mut angles = Angles::default();
+    let ends = |tree: &TokenTree| {
+        item::is_punct(Some(tree), ';') || item::group(Some(tree), Delimiter::Brace).is_some()
+    };
+    let end = rest
+        .iter()
+        .position(|tree| angles.outside(tree) && ends(tree));
+    end.map_or(rest.len(), |end| end + 1)
+}
+
+/// Returns `true` if a `|` after these tokens begins a closure: it is no operator.
+fn begins_closure(before: &[TokenTree]) -> bool {
     const BEFORE_EXPRESSION: &[&str] = &[
-        "break", "else", "if", "in", "let", "match", "move", "return", "static", "while",
+        "async", "break", "else", "if", "in", "let", "match", "move", "return", "static", "while",
     ];
-    match before {
-        None => true,
-        Some(TokenTree::Punct(mark)) => !['|', '?', '>'].contains(&mark.as_char()),
-        Some(TokenTree::Ident(word)) => BEFORE_EXPRESSION.contains(&&*word.to_string()),
-        Some(TokenTree::Group(group)) => group.delimiter() == Delimiter::Brace,
-        Some(TokenTree::Literal(_)) => false,
+    let [.., last] = before else { return true };
+    match last {
+        TokenTree::Punct(mark) => match mark.as_char() {
+            // That of a match arm, and not that of generics or a comparison.
+            '>' => item::is_punct(before.iter().rev().nth(1), '='),
+            other => !['|', '?'].contains(&other),
+        },
+        TokenTree::Ident(word) => BEFORE_EXPRESSION.contains(&&*word.to_string()),
+        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+        TokenTree::Literal(_) => false,
     }
 }
 

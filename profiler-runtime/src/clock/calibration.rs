@@ -1,8 +1,6 @@
 //! Calibration of the processor's counter against the system's monotonic clock.
 
-/// The time over which both clocks are compared at first, which only tells whether both advance.
-const FIRST_SPAN_NS: u64 = 20_000;
-/// The least time over which both clocks are compared for the rate that is used.
+/// The time over which both clocks are compared.
 const SPAN_NS: u64 = 1_000_000;
 /// The most readings of the system's clock. A reading takes more than a nanosecond, so a clock that advances reaches
 /// the span with fewer; one that stands still must not be waited for.
@@ -13,39 +11,18 @@ const PAIRS: usize = 16;
 /// clock was set during the calibration.
 const PLAUSIBLE_RATES: std::ops::RangeInclusive<f64> = 1e-3..=1e4;
 
-/// A first estimate of the nanoseconds of the system's clock per tick of the counter.
-pub(super) struct Estimate {
-    /// Readings of both clocks at the same time.
-    start: (u64, u64),
-    rate: f64,
-}
-
-impl Estimate {
-    /// Returns an estimate, or `None` if one of the two clocks does not advance, or if their rate is implausible.
-    pub(super) fn first(system_ns: impl Fn() -> u64, counter: impl Fn() -> u64) -> Option<Self> {
-        let start = closest_pair(&system_ns, &counter);
-        let rate = rate_since(start, FIRST_SPAN_NS, system_ns, counter)?;
-        Some(Self { start, rate })
-    }
-
-    /// Returns the rate since the first estimate. Waits if that was less than a millisecond ago.
-    pub(super) fn refined(&self, system_ns: impl Fn() -> u64, counter: impl Fn() -> u64) -> f64 {
-        rate_since(self.start, SPAN_NS, system_ns, counter).unwrap_or(self.rate)
-    }
-}
-
-/// Returns the rate since both clocks showed `start`, which was at least `span` nanoseconds ago.
-fn rate_since(
-    start: (u64, u64),
-    span: u64,
+/// Returns the nanoseconds of the system's clock per tick of the counter. Returns `None` if one of the two does not
+/// advance, or if their rate is implausible.
+pub(super) fn nanoseconds_per_tick(
     system_ns: impl Fn() -> u64,
     counter: impl Fn() -> u64,
 ) -> Option<f64> {
+    let (first_ns, first_ticks) = closest_pair(&system_ns, &counter);
     // Bound the number of readings, not the time: the clock that would show the time may stand still or go backwards.
-    (0..MAX_READINGS).find(|_| system_ns().saturating_sub(start.0) >= span)?;
+    (0..MAX_READINGS).find(|_| system_ns().saturating_sub(first_ns) >= SPAN_NS)?;
     let (last_ns, last_ticks) = closest_pair(&system_ns, &counter);
-    let ns = last_ns.checked_sub(start.0)? as f64;
-    let ticks = last_ticks.checked_sub(start.1)? as f64;
+    let ns = last_ns.checked_sub(first_ns)? as f64;
+    let ticks = last_ticks.checked_sub(first_ticks)? as f64;
     let rate = ns / ticks;
     PLAUSIBLE_RATES.contains(&rate).then_some(rate)
 }
@@ -97,38 +74,26 @@ mod tests {
             ns.set(ns.get() + 25);
             ns.get()
         };
-        let first = Estimate::first(system, counter).expect("both advance");
-        assert!((first.rate * 3.0 - 1.0).abs() < 1e-2, "{}", first.rate);
-        let rate = first.refined(system, counter);
+        let rate = nanoseconds_per_tick(system, counter).expect("both advance");
         assert!((rate * 3.0 - 1.0).abs() < 1e-3, "{rate}");
-        assert!(ns.get() >= SPAN_NS, "{}", ns.get());
-    }
-
-    #[test]
-    fn the_first_rate_stands_if_the_clock_of_the_system_is_set_back_later() {
-        let ns = Cell::new(1 << 40);
-        let counter = clock(0, |ticks| ticks + 75);
-        let first = Estimate::first(
-            || {
-                ns.set(ns.get() + 50);
-                ns.get()
-            },
-            &counter,
-        );
-        let first = first.expect("both advance");
-        assert!((first.refined(|| 0, &counter) - first.rate).abs() < f64::EPSILON);
     }
 
     #[test]
     fn a_clock_that_stands_still_is_not_waited_for() {
         let still = clock(7, |shown| shown);
-        assert!(Estimate::first(still, clock(0, |ticks| ticks + 1)).is_none());
+        assert_eq!(
+            nanoseconds_per_tick(still, clock(0, |ticks| ticks + 1)),
+            None
+        );
     }
 
     #[test]
     fn a_clock_that_goes_backwards_is_not_waited_for() {
         let backwards = clock(1 << 40, |shown| shown.saturating_sub(1000));
-        assert!(Estimate::first(backwards, clock(0, |ticks| ticks + 1)).is_none());
+        assert_eq!(
+            nanoseconds_per_tick(backwards, clock(0, |ticks| ticks + 1)),
+            None
+        );
     }
 
     #[test]
@@ -142,18 +107,24 @@ mod tests {
                 readings.get()
             }
         };
-        assert!(Estimate::first(steps_back, clock(0, |ticks| ticks + 1)).is_none());
+        assert_eq!(
+            nanoseconds_per_tick(steps_back, clock(0, |ticks| ticks + 1)),
+            None
+        );
     }
 
     #[test]
     fn a_clock_that_is_set_during_the_calibration_gives_no_rate() {
         let leaps = clock(0, |shown| shown + (1 << 50));
-        assert!(Estimate::first(leaps, clock(0, |ticks| ticks + 1)).is_none());
+        assert_eq!(
+            nanoseconds_per_tick(leaps, clock(0, |ticks| ticks + 1)),
+            None
+        );
     }
 
     #[test]
     fn a_counter_that_stands_still_gives_no_rate() {
         let goes = clock(0, |shown| shown + 1000);
-        assert!(Estimate::first(goes, || 5).is_none());
+        assert_eq!(nanoseconds_per_tick(goes, || 5), None);
     }
 }

@@ -27,7 +27,7 @@ pub(crate) use profiler_host::process::platform::unix_ns;
 /// The clock of the process, calibrated once.
 pub(crate) struct Clock {
     source: Source,
-    ns_per_tick: source::Rate,
+    ns_per_tick: f64,
     /// `true` if the machine has a counter that does not agree with the system's clock.
     is_fallback: bool,
     /// Calls that take fewer ticks than this cannot be told from the noise of the clock.
@@ -47,7 +47,7 @@ static HAS_COUNTER: AtomicBool = AtomicBool::new(false);
 /// what [`set_cost`] has set.
 static COST: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the clock. The first call calibrates it, which takes some 50 µs.
+/// Returns the clock. The first call calibrates it, which takes about a millisecond.
 #[inline]
 pub(crate) fn clock() -> &'static Clock {
     static CLOCK: RaceCell<Clock> = RaceCell::new();
@@ -180,7 +180,7 @@ impl Clock {
 
     /// Converts ticks to nanoseconds. Takes a float because totals may exceed what an integer conversion holds.
     pub(crate) fn nanoseconds(&self, ticks: f64) -> f64 {
-        ticks * self.ns_per_tick.get()
+        ticks * self.ns_per_tick
     }
 
     /// Converts a duration to ticks.

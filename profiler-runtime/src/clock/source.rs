@@ -1,10 +1,8 @@
 //! The sources of ticks.
 
 use profiler_host::process::platform::Instant;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use profiler_host::sync::RaceCell;
 
-use super::calibration::Estimate;
+use super::calibration;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use super::counter;
 
@@ -37,61 +35,22 @@ impl Source {
     /// Returns the best source that this machine has and the nanoseconds per tick. The last value is `true` if the
     /// machine has a better source that does not agree with the system's clock.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    pub(super) fn best(origin: Instant) -> (Self, Rate, bool) {
+    pub(super) fn best(origin: Instant) -> (Self, f64, bool) {
         let is_invariant = counter::is_invariant();
-        let system = || ns_since(origin);
-        let rate = is_invariant.then(|| Estimate::first(system, counter::read));
+        let rate = is_invariant
+            .then(|| calibration::nanoseconds_per_tick(|| ns_since(origin), counter::read));
         match rate.flatten() {
-            Some(estimate) => {
-                let refined = RaceCell::new();
-                (
-                    Self::Counter,
-                    Rate::Counter {
-                        origin,
-                        estimate,
-                        refined,
-                    },
-                    false,
-                )
-            }
-            None => (Self::System(origin), Rate::Nanoseconds, is_invariant),
+            Some(rate) => (Self::Counter, rate, false),
+            None => (Self::System(origin), 1.0, is_invariant),
         }
     }
 
     /// Returns the system's clock: other processors have no counter that every system lets programs read.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    pub(super) fn best(origin: Instant) -> (Self, Rate, bool) {
+    pub(super) fn best(origin: Instant) -> (Self, f64, bool) {
         let system = || ns_since(origin);
-        let stands_still = Estimate::first(system, system).is_none();
-        (Self::System(origin), Rate::Nanoseconds, stands_still)
-    }
-}
-
-/// The nanoseconds per tick.
-pub(super) enum Rate {
-    /// One: ticks are nanoseconds.
-    Nanoseconds,
-    /// That of the processor's counter. It is refined when it is first needed, mostly much later than the start, so that no
-    /// measured call waits for it.
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    Counter {
-        origin: Instant,
-        estimate: Estimate,
-        refined: RaceCell<f64>,
-    },
-}
-
-impl Rate {
-    pub(super) fn get(&self) -> f64 {
-        match self {
-            Self::Nanoseconds => 1.0,
-            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Self::Counter {
-                origin,
-                estimate,
-                refined,
-            } => *refined.get_or_init(|| estimate.refined(|| ns_since(*origin), counter::read)),
-        }
+        let stands_still = calibration::nanoseconds_per_tick(system, system).is_none();
+        (Self::System(origin), 1.0, stands_still)
     }
 }
 

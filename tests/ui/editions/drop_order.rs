@@ -126,6 +126,34 @@ functions! {
     }
 }
 
+pub struct Two {
+    #[allow(dead_code)]
+    first: D,
+    second: D,
+}
+
+impl Two {
+    fn new() -> Self {
+        Self {
+            first: D("first"),
+            second: D("second"),
+        }
+    }
+
+    async fn bare(mut self) -> usize {
+        self.second.0 = "changed";
+        wait().await;
+        self.second.len()
+    }
+
+    #[profiler_runtime::measured]
+    async fn measured(mut self) -> usize {
+        self.second.0 = "changed";
+        wait().await;
+        self.second.len()
+    }
+}
+
 /// Returns what is dropped by a future that is dropped after some polls, and `true` if it was ready by then.
 fn dropped<F: Future>(make: &dyn Fn() -> F, polls: usize) -> (Vec<&'static str>, bool) {
     let ended = catch_unwind(AssertUnwindSafe(|| {
@@ -154,6 +182,10 @@ macro_rules! compare {
 }
 
 fn main() {
+    for polls in 0..3 {
+        let measured = dropped(&|| Two::new().measured(), polls);
+        assert_eq!(dropped(&|| Two::new().bare(), polls), measured, "after {polls} polls");
+    }
     compare! {
         captured(D("a"), D("b"), Box::new((D("c0"), D("c1"))));
         every_kind(D("a"), D("b"), D("c"), (D("d"), D("rest")), D("unnamed"), D("e"));

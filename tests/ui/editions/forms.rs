@@ -247,6 +247,73 @@ mod judged {
     }
 }
 
+/// What looks like the end of something else.
+mod punctuation {
+    use super::*;
+
+    type Boxed = Pin<Box<dyn Future<Output = u32>>>;
+
+    #[rustfmt::skip]
+    #[measured]
+    pub async fn without_spaces(x:&str, y:&mut u8, z: ::std::vec::Vec<u8>) -> usize {
+        *y += 1;
+        ready(()).await;
+        x.len() + usize::from(*y) + z.len()
+    }
+
+    #[measured]
+    pub async fn conditional(n: u32, #[cfg(any())] (a, b): (u32, u32), #[allow(unused)] c: u8) -> u32 {
+        ready(n).await
+    }
+
+    #[measured]
+    pub fn closures(n: u32) -> Pin<Box<dyn Future<Output = u32>>> {
+        let pointer: fn(u32) -> u32 = |x| {
+            if x > 1 {
+                return 0;
+            }
+            x
+        };
+        let arm = match n {
+            0 => |x: u32| {
+                if x > 1 {
+                    return 0;
+                }
+                x
+            },
+            _ => |x| x,
+        };
+        if n == 7 || n == 8 {
+            return Box::pin(ready(7));
+        }
+        let made: Boxed = Box::pin(ready(pointer(1) + arm(1) + n));
+        made
+    }
+
+    pub struct Wide<const N: usize>;
+
+    #[measured]
+    pub fn inner_function(n: u32) -> Pin<Box<dyn Future<Output = u32>>> {
+        fn wide(n: u32) -> Wide<{ 1 + 2 }> {
+            if n > 3 {
+                return Wide;
+            }
+            Wide
+        }
+        let Wide = wide(n);
+        let made: Boxed = Box::pin(ready(n));
+        made
+    }
+
+    type BoxFuture<T> = Pin<Box<dyn Future<Output = T>>>;
+
+    #[measured]
+    pub fn alias_of_an_opaque_type(n: u32) -> BoxFuture<impl std::fmt::Debug> {
+        let made: BoxFuture<u32> = Box::pin(ready(n));
+        made
+    }
+}
+
 /// A closure whose parameters have the types that the return type says.
 #[measured]
 async fn closure() -> impl Fn(&str) -> usize {
@@ -298,6 +365,12 @@ fn main() {
     judged::empty::<u8>();
     assert_eq!(run(judged::without_await(1, (2, 3))), 2);
     assert_eq!(run(judged::all_kinds_of_parameters("a".into(), "b".into(), 1, (2, 3))), 4);
+    let mut one = 1;
+    assert_eq!(run(punctuation::without_spaces("a", &mut one, [1].to_vec())), 4);
+    assert_eq!(run(punctuation::conditional(1, 2)), 1);
+    assert_eq!(run(punctuation::closures(1)) + run(punctuation::closures(7)), 3 + 7);
+    assert_eq!(run(punctuation::inner_function(1)), 1);
+    assert_eq!(format!("{:?}", run(punctuation::alias_of_an_opaque_type(1))), "1");
     assert_eq!(run(closure())("two"), 3);
     for early in [true, false] {
         assert_eq!(run(caller(early)), line!());
