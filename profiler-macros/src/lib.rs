@@ -50,7 +50,7 @@
 //!         &mut { /* Here and SITE, as above */ SITE.task::<Here>() },
 //!         pin!(async move {
 //!             let _ = &url;
-//!             let _permit = _permit;
+//!             let _permit = match _permit { value => value };
 //!             if false { return never::<Result<Page, Error>>(); };
 //!             { use {}; /* the statements */ }
 //!         }),

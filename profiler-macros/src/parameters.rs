@@ -183,6 +183,9 @@ impl Parameter {
             return None;
         }
         let (is_name, mentioned) = (name.is_some(), self.is_mentioned(mentioned));
+        let is_underscored = name
+            .as_ref()
+            .is_some_and(|name| name.to_string().starts_with('_'));
         let inner = if is_hygienic && !mentioned {
             let place = self.pattern.first().map_or(span, TokenTree::span);
             let text = name.map_or_else(|| format!("__arg{index}"), |name| name.to_string());
@@ -204,7 +207,13 @@ impl Parameter {
         let whole = (!is_name).then(|| quote_spanned!(span=> #(#conditions)* let #outer = #outer;));
         // A parameter that the attribute mentions is used.
         let used = mentioned.then(|| quote_spanned!(span=> #(#conditions)* let _ = &#outer;));
-        let bound = quote_spanned!(span=> #whole #(#attributes)* let #(#inner)* = #outer; #used);
+        // `clippy::no_effect_underscore_binding` would report a name alone.
+        let value = if is_underscored {
+            quote_spanned!(span=> match #outer { __profiler_value => __profiler_value })
+        } else {
+            quote_spanned!(span=> #outer)
+        };
+        let bound = quote_spanned!(span=> #whole #(#attributes)* let #(#inner)* = #value; #used);
         self.attributes = conditions;
         Some(bound)
     }

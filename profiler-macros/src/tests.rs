@@ -200,7 +200,7 @@ fn an_async_function_moves_its_parameters_into_the_block() {
             let mut d = d;
             let __arg2 = __arg2;
             let _ = __arg2;
-            let _e = _e;
+            let _e = match _e { __profiler_value => __profiler_value };
             if false { return ::profiler_runtime::__private::never::<()>(); };
             { use {}; self.run(a, b, c, d).await }
         }

@@ -30,6 +30,10 @@ pub const fn bucket_of(ticks: u64) -> usize {
 /// It never shifts by a variable zero, as `ticks >> shift` would: on Zen 4, the reading of the clock after such a shift takes
 /// 12 ns longer.
 #[inline(always)]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "at most GROUPING_POWER + 1 bits are left"
+)]
 pub const fn bucket_of_short(ticks: u32) -> usize {
     const GROUPS: usize = GROUPING_POWER as usize;
     let power = (ticks | (1 << GROUPS)).ilog2() as usize;

@@ -1,5 +1,11 @@
 //! Functions that compile, run and pass the lints in every edition, as they do without the attribute.
-#![deny(warnings, clippy::all, clippy::shadow_same, clippy::used_underscore_binding)]
+#![deny(
+    warnings,
+    clippy::all,
+    clippy::no_effect_underscore_binding,
+    clippy::shadow_same,
+    clippy::used_underscore_binding
+)]
 
 use std::cmp::Ordering;
 use std::future::{Future, Ready, ready};
