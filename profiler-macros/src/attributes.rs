@@ -34,10 +34,12 @@ pub(crate) fn of(trees: &[TokenTree], end: usize) -> Vec<(usize, Attribute)> {
         .collect()
 }
 
-/// Returns `true` if all attributes before index `end` belong to the language or its tools, and so expand to nothing.
+/// Returns `true` if all attributes before index `end` use parameters only by their own tokens: those of the language and its
+/// tools, and `async_trait`.
 pub(crate) fn are_built_in(trees: &[TokenTree], end: usize) -> bool {
     const NAMES: &[&str] = &[
         "allow",
+        "async_trait",
         "cfg",
         "clippy",
         "cold",

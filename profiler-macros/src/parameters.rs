@@ -11,8 +11,8 @@
 //!    what a block captures, or a name that the statements do not mention, since the compiler would no longer report that it
 //!    is unused.
 //!
-//! A pattern, or a parameter with an attribute of another macro, stays as it is where that macro may read it: below other
-//! attributes than those of the language. Its names are dropped last then.
+//! Where the attribute of another macro may read the parameters, names that begin with `_` and patterns stay as they are. They
+//! are dropped last then.
 //!
 //! What is captured takes no space of its own in a future, and what is bound again is stored twice.
 
@@ -196,8 +196,8 @@ impl Parameter {
             };
             mem::replace(&mut self.pattern, vec![outer.into()])
         } else {
-            // A pattern stays as it is: its names are dropped last.
-            let name = TokenTree::from(name?);
+            // A pattern stays as it is, and so does a name whose use would be reported: they are dropped last.
+            let name = TokenTree::from(name.filter(|_| !is_underscored)?);
             mem::replace(&mut self.pattern, vec![name])
         };
         let outer = &self.pattern[0];
