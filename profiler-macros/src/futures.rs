@@ -128,7 +128,7 @@ fn is_future(bounds: &Punctuated<TypeParamBound, Token![+]>) -> bool {
     found
 }
 
-/// Returns `true` if the arguments of `Future` are those of the trait of the standard library: `Output = …`, or none.
+/// Returns `true` if the arguments of `Future` fit the trait of the standard library: `Output = …`, or none.
 fn has_output(arguments: &PathArguments) -> bool {
     match arguments {
         PathArguments::None => true,

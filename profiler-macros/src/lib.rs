@@ -59,7 +59,7 @@
 //! }
 //! ```
 //!
-//! The parameters are dropped inside, while the future is measured. Those of a function that keeps its statements are dropped
+//! This future drops its parameters inside, while it is measured. A function that keeps its statements drops its parameters
 //! after its guard.
 //!
 //! The module `parameters` says which parameters are captured and which are bound again, and why the destructors of all of them

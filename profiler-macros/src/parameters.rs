@@ -173,8 +173,8 @@ impl Parameter {
 
     /// Returns a statement that binds the parameter again, and changes it to a name. A `mut` moves to the new binding.
     ///
-    /// If it is hygienic, the name of the parameter is another variable than that of the statement, although it may have the
-    /// same text. So neither `clippy::used_underscore_binding` nor `clippy::shadow_same` reports the new binding.
+    /// With `is_hygienic`, the parameter and the new binding are two variables, although their names may have the same text. So
+    /// neither `clippy::used_underscore_binding` nor `clippy::shadow_same` reports the new binding.
     fn bound(&mut self, index: usize, is_hygienic: bool, mentioned: &Words) -> Option<TokenStream> {
         let span = Span::mixed_site();
         let name = self.name().cloned();
