@@ -22,6 +22,7 @@ extern crate self as profiler_host;
 
 #[path = "../../crates/host/src/sync"]
 pub mod sync {
+    pub mod doze;
     pub mod lock;
     pub mod once;
     pub mod padded;
@@ -82,11 +83,6 @@ mod stats {
     mod coverage;
     mod newest;
     mod rare;
-}
-
-#[path = "../../profiler-runtime/src/collect"]
-mod collect {
-    mod takeover;
 }
 
 #[path = "../../profiler-runtime/src/cuda/context"]

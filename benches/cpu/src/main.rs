@@ -1,6 +1,7 @@
 //! Measures what one measured call costs: in nanoseconds, as a multiple of two raw timestamps of the same run, in memory,
 //! in stack and in instructions.
 
+mod background;
 mod count;
 mod late;
 #[path = "../../harness/measured.rs"]
@@ -18,7 +19,7 @@ use bench_harness::{Options, Outcome, Report, Table};
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 const USAGE: &str =
-    "usage: cpu [async-stack | service | switch SITES TURNS | list | count VARIANT BATCHES]";
+    "usage: cpu [async-stack | background | service | switch SITES TURNS | list | count VARIANT BATCHES]";
 
 fn main() -> Outcome<()> {
     let options = Options::from_command_line()?;
@@ -30,6 +31,7 @@ fn main() -> Outcome<()> {
             report.show(Table::of_values("bytes of stack per level", levels));
             report.end(&options)
         }
+        ["background"] => background::measure(&options),
         ["service"] => sites::service(&options),
         ["switch", sites, turns] => sites::switch(&options, sites.parse()?, turns.parse()?),
         ["list"] => {

@@ -3,6 +3,7 @@
 //!
 //! Runs itself again with a simulated driver with a real clock, like a program with a GPU.
 
+mod background;
 mod cost;
 mod device;
 mod kernels;
@@ -38,13 +39,14 @@ use bench_harness::memory::CountingAllocator;
 use bench_harness::process::{self, hand_over};
 use bench_harness::{Options, Outcome, Report, Table};
 use profiler_simulated_driver::Installation;
+use serde::de::DeserializeOwned;
 
 use device::Gpu;
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-const USAGE: &str = "usage: gpu [kernels | launch-queue | count VARIANT CALLS]";
+const USAGE: &str = "usage: gpu [background | kernels | launch-queue | count VARIANT CALLS]";
 
 /// Set in a process that runs with the driver.
 const CHILD: &str = "GPU_BENCH_ON_THE_DRIVER";
@@ -53,18 +55,28 @@ const BACKEND: &str = "PROFILER_BACKEND";
 fn main() -> Outcome<()> {
     let options = Options::from_command_line()?;
     if env::var_os(CHILD).is_some() {
+        if let Ok(name) = env::var(background::PROGRAM) {
+            let _profiler = profiler_runtime::init()?;
+            Gpu::set_up()?;
+            return hand_over(&background::child(&name)?);
+        }
         return hand_over(&child(&options)?);
     }
-    if let ["count", ..] = options.words()[..] {
-        // The ring has room for all calls, so that none waits for the resolver.
-        let room = ["PROFILER_RING", "PROFILER_CUDA_EVENTS"].map(|variable| (variable, "65536"));
-        return on_the_driver(&room).map(drop);
+    match options.words()[..] {
+        ["count", ..] => {
+            // The ring has room for all calls, so that none waits for the resolver.
+            let room =
+                ["PROFILER_RING", "PROFILER_CUDA_EVENTS"].map(|variable| (variable, "65536"));
+            return on_the_driver::<Vec<Table>>(&room).map(drop);
+        }
+        ["background"] => return background::measure(&options, on_the_driver),
+        _ => {}
     }
     let mut report = Report::begin();
     let tables = match options.words()[..] {
         [] => {
-            let mut tables = on_the_driver(&[(BACKEND, "auto")])?;
-            tables.extend(on_the_driver(&[(BACKEND, "cpu")])?);
+            let mut tables: Vec<Table> = on_the_driver(&[(BACKEND, "auto")])?;
+            tables.extend(on_the_driver::<Vec<Table>>(&[(BACKEND, "cpu")])?);
             tables
         }
         ["kernels"] => on_the_driver(&[])?,
@@ -78,8 +90,8 @@ fn main() -> Outcome<()> {
 }
 
 /// Runs this program again with the same arguments and a driver whose log is off: the log would slow down its calls as it
-/// grows. Returns the tables of that process.
-fn on_the_driver(environment: &[(&str, &str)]) -> Outcome<Vec<Table>> {
+/// grows. Returns what that process hands over.
+fn on_the_driver<T: DeserializeOwned>(environment: &[(&str, &str)]) -> Outcome<T> {
     let folder = env::temp_dir().join(format!("gpu-bench-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
     let driver = Installation::new(&folder).create()?;
@@ -99,9 +111,9 @@ fn on_the_driver(environment: &[(&str, &str)]) -> Outcome<Vec<Table>> {
             .env("PROFILER_CUDA_STREAM", "legacy")
             .env("PROFILER_CUPTI_LIBRARY", folder.join("libcuda.so"));
     }
-    let tables = process::measured(&mut command);
+    let results = process::measured(&mut command);
     fs::remove_dir_all(&folder)?;
-    tables
+    results
 }
 
 /// Measures in this process.

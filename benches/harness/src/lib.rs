@@ -1,6 +1,7 @@
 //! What the benches share: the measured functions; many short, interleaved batches of all variants, so that noise affects
 //! all equally; heap and resident memory; processes; tables, and JSON to compare runs.
 
+pub mod background;
 mod batches;
 pub mod memory;
 mod options;

@@ -6,11 +6,14 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::Thread;
+use std::thread::{self, Thread};
+use std::time::Duration;
 
 use crate::diagnostics::{self, user_code};
-use crate::process::{fork, thread};
-use crate::sync::{Lock, Locked, RaceCell, ReentrancyGuard};
+use crate::process::fork;
+use crate::process::platform::Instant;
+use crate::process::thread::spawn as spawn_thread;
+use crate::sync::{Doze, Lock, Locked, RaceCell, ReentrancyGuard, SETTLED};
 
 /// The number of panics after which a thread starts over; after one more it ends.
 const MAX_PANICS: u32 = 8;
@@ -36,7 +39,7 @@ pub fn spawn(
     work: impl FnMut() + Send + 'static,
     on_failure: impl FnOnce() + Send + 'static,
 ) -> io::Result<Thread> {
-    thread::spawn(name, move || {
+    spawn_thread(name, move || {
         if calls == Calls::Unmeasured {
             ReentrancyGuard::enter_permanently();
         }
@@ -77,7 +80,8 @@ fn run_persistently(thread: &str, mut work: impl FnMut()) -> bool {
 /// wakeup pending and unparks the thread.
 ///
 /// Work in a ring is published without a lock. Relaxed operations do not order the push before the load in `wake`, so a
-/// wakeup may be missed: a thread that drains rings parks with a timeout, which bounds the delay.
+/// wakeup may be missed: a thread that drains rings parks with a timeout, which bounds the delay. Before it parks without
+/// one, it [dozes](Doze), and whoever pushes calls [`wake_if_dozing`](Self::wake_if_dozing).
 ///
 /// A wakeup before the handle is published in `thread` cannot unpark anything. The thread that starts this one unparks
 /// it once after the publication, which makes up for it.
@@ -93,6 +97,7 @@ pub struct Background {
     has_failed: AtomicBool,
     /// `true` from a wakeup until the thread begins its next round.
     wakeup_pending: AtomicBool,
+    doze: Doze,
 }
 
 impl Background {
@@ -107,6 +112,7 @@ impl Background {
             starting: Lock::new(()),
             has_failed: AtomicBool::new(false),
             wakeup_pending: AtomicBool::new(false),
+            doze: Doze::new(),
         }
     }
 
@@ -195,6 +201,21 @@ impl Background {
         if self.wakeup_pending.load(Relaxed) || self.wakeup_pending.swap(true, Relaxed) {
             return;
         }
+        self.unpark();
+    }
+
+    /// Makes the thread begin a round if it sleeps until something happens. Called after a push to a ring: for one that
+    /// looks at its rings by itself, this is one load.
+    #[inline(always)]
+    pub fn wake_if_dozing(&self) {
+        if self.doze.must_unpark() {
+            self.unpark();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unpark(&self) {
         if let Some(thread) = self.thread.get() {
             thread.unpark();
         }
@@ -204,14 +225,51 @@ impl Background {
     pub fn clear_wakeup(&self) {
         self.wakeup_pending.store(false, Relaxed);
     }
+
+    /// Returns how the thread sleeps between its rounds. Called by the thread itself, when it begins.
+    pub fn sleeper(&'static self) -> Sleeper {
+        self.doze.end();
+        Sleeper {
+            doze: &self.doze,
+            dozes_since: None,
+        }
+    }
+}
+
+/// How a background thread sleeps between two rounds.
+#[derive(Debug)]
+pub struct Sleeper {
+    doze: &'static Doze,
+    /// When the thread announced that it dozes.
+    dozes_since: Option<Instant>,
+}
+
+impl Sleeper {
+    /// Sleeps for this time, or until the thread is woken. Without a time the round has found nothing to do: sleeps until
+    /// the thread is woken, or something is pushed.
+    pub fn sleep(&mut self, nap: Option<Duration>) {
+        if let Some(nap) = nap {
+            self.doze.end();
+            self.dozes_since = None;
+            return thread::park_timeout(nap);
+        }
+        if !self.doze.is_dozing() {
+            self.doze.begin();
+            self.dozes_since = Some(Instant::now());
+        }
+        let dozes_for = self.dozes_since.map(|since| since.elapsed());
+        match dozes_for.and_then(|time| SETTLED.checked_sub(time)) {
+            // The round after this one is the last look.
+            Some(left) if !left.is_zero() => thread::park_timeout(left),
+            _ => thread::park(),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicU32;
     use std::sync::mpsc::{Sender, channel};
-    use std::time::Duration;
-
     use super::*;
 
     /// Reports each time that it begins, and panics the first `panics` times.
@@ -278,6 +336,42 @@ mod tests {
             .iter()
             .filter(|known| known.contains("thread panics has ended"));
         assert_eq!(ended.count(), 1);
+    }
+
+    #[test]
+    fn a_thread_that_has_nothing_to_do_sleeps_until_something_is_pushed() {
+        static ROUNDS: AtomicU32 = AtomicU32::new(0);
+        static PUSHED: AtomicU32 = AtomicU32::new(0);
+        static REPORTS: Lock<Option<Sender<u32>>> = Lock::new(None);
+        static THREAD: Background = Background::new(
+            "dozes",
+            || {
+                let mut sleeper = THREAD.sleeper();
+                loop {
+                    THREAD.clear_wakeup();
+                    ROUNDS.fetch_add(1, Relaxed);
+                    let pushed = PUSHED.swap(0, Relaxed);
+                    if let Some(reports) = &*REPORTS.lock() {
+                        let _ = reports.send(pushed);
+                    }
+                    sleeper.sleep(None);
+                }
+            },
+            || {},
+        );
+        let (sender, receiver) = channel();
+        *REPORTS.lock() = Some(sender);
+        assert!(THREAD.ensure_started("a test"));
+        for _ in 0..3 {
+            // Spurious wakeups aside, these are all its rounds.
+            while receiver.recv_timeout(10 * SETTLED).is_ok() {}
+            let rounds = ROUNDS.load(Relaxed);
+            PUSHED.store(7, Relaxed);
+            THREAD.wake_if_dozing();
+            let found = receiver.iter().find(|pushed| *pushed > 0);
+            assert_eq!(found, Some(7));
+            assert!(ROUNDS.load(Relaxed) > rounds);
+        }
     }
 
     #[test]

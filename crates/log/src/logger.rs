@@ -54,6 +54,13 @@ impl Logger {
         }
     }
 
+    /// Returns `true` if the logger belongs to several calls.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        matches!(self.0, LoggerHandle::Shared(_) | LoggerHandle::Static(_))
+    }
+
     /// Converts the logger into a form that can be shared.
     #[doc(hidden)]
     #[must_use]

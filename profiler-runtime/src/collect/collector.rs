@@ -1,48 +1,38 @@
-//! The thread that empties the rings of all threads.
+//! The thread that empties the rings of all threads, and calls the loggers.
 
-use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread;
 use std::time::Duration;
 
 use profiler_host::background::Background;
 use profiler_host::diagnostics::user_code;
+use profiler_host::process::platform::Instant;
+use profiler_host::sync::Requests;
+use profiler_log::Logger;
 use profiler_report::{DropReason, TimeSource};
 
-use super::backlog::Backlog;
-use super::entry::LogEntry;
-use super::jobs::FLUSHES;
-use super::{dispatcher, ledger, ring};
+use super::deliver::deliver;
+use super::entry::{LogEntry, Recipient};
+use super::gpu_entries::GpuEntry;
+use super::{defaults, held_up, ledger, ring, unflushed};
 use crate::clock::{WallAnchor, clock};
 use crate::log_record::LogRecord;
 use crate::losses;
 use crate::name::{self, Name};
 use crate::own_cost;
 
-static THREAD: Background = Background::new("profiler-collector", run, ended);
+static THREAD: Background = Background::new("profiler-log", run, ended);
+/// Requests for a flush of all loggers.
+pub(super) static FLUSHES: Requests = Requests::new();
 
-/// How long the collector sleeps while the dispatcher's queue is full.
-const RETRY: Duration = Duration::from_millis(1);
-/// How long it sleeps while records arrive. At 100,000 calls a second a thread fills half of its ring in this time; a
-/// faster one wakes the collector.
-const BUSY: Duration = Duration::from_millis(10);
-/// How long it sleeps after [`QUIET_ROUNDS`] rounds without a record. With the half second between two flushes of the
-/// loggers, an entry is saved within a second.
-const IDLE: Duration = Duration::from_millis(200);
-const QUIET_ROUNDS: u32 = 50;
+/// How long the collector sleeps while records arrive. At 10,000 calls a second a thread fills half of its ring in this
+/// time; a faster one wakes the collector.
+const BUSY: Duration = Duration::from_millis(100);
+/// How often loggers are flushed while entries arrive. With a nap as long, an entry is saved within a second.
+const FLUSH_EVERY: Duration = Duration::from_millis(500);
 
 /// Starts the collector if it is not running. Returns `false` if it cannot be started.
 pub(super) fn ensure_started() -> bool {
     THREAD.ensure_started("single calls are not logged, the summary is still exact")
-}
-
-/// Sends the backlog of another thread. The collector supervises the dispatcher and answers flushes, also when only the GPU's
-/// resolver logs.
-pub(crate) fn send(backlog: &mut Backlog) {
-    if !backlog.is_empty() {
-        ensure_started();
-        backlog.send();
-    }
 }
 
 pub(super) fn is_running() -> bool {
@@ -54,6 +44,12 @@ pub(super) fn wake() {
     THREAD.wake();
 }
 
+/// Has the collector empty the rings if it does not do so by itself. Called after a push.
+#[inline(always)]
+pub(super) fn wake_if_dozing() {
+    THREAD.wake_if_dozing();
+}
+
 /// Returns `true` if the collector has ended after too many panics.
 pub(super) fn has_ended() -> bool {
     THREAD.has_ended()
@@ -61,111 +57,137 @@ pub(super) fn has_ended() -> bool {
 
 /// Counts the waiting records as dropped and releases threads that wait for a flush. Called when the collector ends.
 fn ended() {
-    let mut batch = Vec::new();
-    ring::drain(&mut batch);
-    drop_records(batch, DropReason::NoCollector);
+    Collector::default().drain().drop_all(DropReason::NoCollector);
     FLUSHES.recheck_served();
-}
-
-/// Counts records as dropped: no logger gets them.
-fn drop_records(records: impl IntoIterator<Item = LogRecord>, reason: DropReason) {
-    for record in records {
-        ledger::resolve(Err(reason));
-        // A logger's destructor is user code, and this may run during a panic.
-        user_code::drop_value(record);
-    }
 }
 
 fn run() {
     let mut collector = Collector::default();
+    let mut sleeper = THREAD.sleeper();
+    held_up::leave();
     loop {
         THREAD.clear_wakeup();
-        let sleep = collector.round();
-        dispatcher::supervise();
+        let nap = collector.round();
         losses::warn_of_drops();
         own_cost::note_background();
-        thread::park_timeout(sleep);
+        sleeper.sleep(nap);
     }
 }
 
 /// State of the collector's thread. Its destructor counts what a panic has left in it.
 #[derive(Default)]
 struct Collector {
-    batch: Vec<LogRecord>,
-    /// The records of the batch that are no jobs yet.
-    rest: VecDeque<LogRecord>,
-    /// `true` while one record is neither in `rest` nor in the backlog.
-    has_record: bool,
-    /// Jobs that the dispatcher has not taken yet. The rings are not emptied while there are any.
-    backlog: Backlog,
+    /// The records that were not delivered yet, the first one last.
+    records: Vec<LogRecord>,
+    /// The entries of the resolver, likewise.
+    entries: Vec<GpuEntry>,
+    /// How many entries are pending and in neither of both: that of the call at hand, once for each logger.
+    at_hand: u64,
     names: Vec<&'static Name>,
-    /// The last flush request that was passed on.
-    flushed: u64,
-    /// How many rounds in succession found no record.
-    quiet: u32,
+    /// The default loggers, as of this round.
+    defaults: Vec<Recipient>,
+    /// When the loggers are flushed that took entries.
+    flush_at: Option<Instant>,
 }
 
 impl Collector {
-    /// Empties the rings once. Returns how long to sleep until the next round.
-    fn round(&mut self) -> Duration {
-        if self.backlog.is_empty() {
-            // Read before the rings are: records that were pushed before the request are then in this batch.
-            let requested = FLUSHES.issued();
-            ring::drain(&mut self.batch);
-            self.take_batch();
-            if requested > self.flushed {
-                self.flushed = requested;
-                self.backlog.add_flush(requested);
-                self.quiet = 0;
+    /// Empties the rings once, and calls the loggers. Returns how long to sleep until the next round, or `None` if there is
+    /// nothing to do until something is logged.
+    fn round(&mut self) -> Option<Duration> {
+        // Read before the rings are: records that were pushed before the request are then in this batch.
+        let requested = FLUSHES.issued();
+        let is_quiet = self.drain().is_empty();
+        self.deliver_all();
+        let is_due = self.flush_at.is_some_and(|at| Instant::now() >= at);
+        let is_requested = requested > FLUSHES.answered();
+        if is_due || is_requested {
+            unflushed::flush_all();
+            self.flush_at = None;
+        }
+        if is_requested {
+            FLUSHES.answer_up_to(requested);
+        }
+        // A logger that could not save everything is flushed again, and so is one that a measured thread has called.
+        let now = Instant::now();
+        if !unflushed::are_any() {
+            self.flush_at = None;
+        } else if self.flush_at.is_none() {
+            self.flush_at = Some(now + FLUSH_EVERY);
+        }
+        let until_flush = self.flush_at.map(|at| at.saturating_duration_since(now));
+        if is_quiet {
+            until_flush
+        } else {
+            Some(until_flush.map_or(BUSY, |time| time.min(BUSY)))
+        }
+    }
+
+    /// Takes what is in the rings.
+    fn drain(&mut self) -> &mut Self {
+        ring::drain(&mut self.records, &mut self.entries);
+        // After the rings: a call that was logged after a default logger was added goes to that logger.
+        self.defaults = if self.is_empty() {
+            Vec::new()
+        } else {
+            defaults::all()
+        };
+        // Each ring is in order. Across threads, steps follow the ends of the calls. Sorting allocates, and one thread needs none.
+        if !self.records.is_sorted_by_key(|record| record.end) {
+            self.records.sort_by_key(|record| record.end);
+        }
+        self.records.reverse();
+        self.entries.reverse();
+        self
+    }
+
+    fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.entries.is_empty()
+    }
+
+    fn deliver_all(&mut self) {
+        if !self.records.is_empty() {
+            let anchor = WallAnchor::now();
+            while let Some(record) = self.records.pop() {
+                self.at_hand = 1;
+                self.deliver_record(record, anchor);
             }
         }
-        self.backlog.send();
-        self.sleep()
-    }
-
-    fn sleep(&self) -> Duration {
-        if !self.backlog.is_empty() {
-            RETRY
-        } else if self.quiet < QUIET_ROUNDS {
-            BUSY
-        } else {
-            IDLE
+        while let Some((entry, logger)) = self.entries.pop() {
+            self.at_hand = 1;
+            self.deliver_entry(&entry, logger);
         }
     }
 
-    fn take_batch(&mut self) {
-        if self.batch.is_empty() {
-            self.quiet = self.quiet.saturating_add(1);
-            return;
+    /// Records the outcome of the entry at hand: no logger gets it.
+    fn drop_one(&mut self, reason: DropReason, logger: Option<Logger>) {
+        self.at_hand = 0;
+        ledger::resolve(Err(reason));
+        // A logger's destructor is user code.
+        user_code::drop_value(logger);
+    }
+
+    /// Counts everything as dropped.
+    fn drop_all(&mut self, reason: DropReason) {
+        while let Some(record) = self.records.pop() {
+            self.drop_one(reason, record.request.logger);
         }
-        self.quiet = 0;
-        // Each ring is in order. Across threads, steps follow the ends of the calls. Sorting allocates, and one thread needs none.
-        if !self.batch.is_sorted_by_key(|record| record.end) {
-            self.batch.sort_by_key(|record| record.end);
-        }
-        let anchor = WallAnchor::now();
-        self.rest.extend(self.batch.drain(..));
-        while let Some(record) = self.rest.pop_front() {
-            self.has_record = true;
-            self.add_jobs(record, anchor);
-            self.has_record = false;
+        while let Some((_, logger)) = self.entries.pop() {
+            self.drop_one(reason, logger);
         }
     }
 
-    /// Turns a record into one job for each logger that takes it.
-    fn add_jobs(&mut self, record: LogRecord, anchor: WallAnchor) {
+    /// Completes a record, and delivers it.
+    fn deliver_record(&mut self, record: LogRecord, anchor: WallAnchor) {
         let LogRecord { request, .. } = record;
         let Some(name) = self.name(record.id) else {
+            self.at_hand = 0;
             user_code::drop_value(request);
             return ledger::remove_pending(1);
         };
         let own_step = || next_step(name, request.skipped, request.every);
         let step = request.step.unwrap_or_else(own_step);
         if name.decide_time_source(TimeSource::Cpu) == TimeSource::Cuda {
-            ledger::resolve(Err(DropReason::NoCudaTime));
-            // A logger's destructor is user code.
-            user_code::drop_value(request);
-            return;
+            return self.drop_one(DropReason::NoCudaTime, request.logger);
         }
         let milliseconds = clock().nanoseconds(record.elapsed.max(0) as f64) / 1e6;
         let entry = LogEntry {
@@ -176,9 +198,31 @@ impl Collector {
             step,
             wall_time: anchor.wall_time(record.end),
         };
-        // Adds one pending entry for each logger, in place of the record.
-        self.backlog.add(entry, request.logger);
+        self.deliver_entry(&entry, request.logger);
+    }
+
+    /// Delivers an entry to `logger`, else to the default loggers.
+    fn deliver_entry(&mut self, entry: &LogEntry, logger: Option<Logger>) {
+        if let Some(logger) = logger {
+            let breaker = &entry.name.breaker;
+            return self.deliver_to(entry, Recipient { logger, breaker });
+        }
+        let loggers = self.defaults.len();
+        // Pending is one entry for each logger, in place of the one that left the ring.
+        ledger::add_pending(loggers);
         ledger::remove_pending(1);
+        self.at_hand = loggers as u64;
+        for index in 0..loggers {
+            match self.defaults[index].share() {
+                Some(recipient) => self.deliver_to(entry, recipient),
+                None => ledger::remove_pending(1),
+            }
+        }
+    }
+
+    fn deliver_to(&mut self, entry: &LogEntry, recipient: Recipient) {
+        held_up::call(entry.name.id, || deliver(entry, recipient));
+        self.at_hand -= 1;
     }
 
     fn name(&mut self, id: u32) -> Option<&'static Name> {
@@ -190,13 +234,12 @@ impl Collector {
 }
 
 impl Drop for Collector {
-    /// Counts the records that a panic of the thread has left behind.
+    /// Counts what a panic of the thread has left behind.
     fn drop(&mut self) {
-        if self.has_record {
+        for _ in 0..self.at_hand {
             ledger::resolve(Err(DropReason::ThreadPanicked));
         }
-        let records = self.batch.drain(..).chain(self.rest.drain(..));
-        drop_records(records, DropReason::ThreadPanicked);
+        self.drop_all(DropReason::ThreadPanicked);
     }
 }
 
@@ -210,7 +253,7 @@ pub(crate) fn next_step(name: &Name, skipped: u64, every: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use std::panic::Location;
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::{Sender, channel};
 
     use super::*;
     use crate::log_record::LogRequest;
@@ -233,20 +276,23 @@ mod tests {
         }
     }
 
-    /// Turns a batch into jobs, and returns the steps that the jobs were given.
-    fn steps(batch: Vec<LogRecord>) -> Vec<u64> {
-        let mut collector = Collector::default();
-        collector.batch = batch;
-        collector.take_batch();
-        let mut steps = Vec::new();
-        collector
-            .backlog
-            .for_each_job(|entry, _| steps.push(entry.step));
-        steps
+    /// A logger that notes the steps of its entries.
+    fn noting(steps: &Sender<u64>) -> Logger {
+        let steps = steps.clone();
+        (move |_: &str, _: f64, step: u64| steps.send(step)).into_logger()
     }
 
-    fn logger() -> Logger {
-        (|_: &str, _: f64, _: u64| ()).into_logger()
+    /// Delivers what `make` makes of the end of a channel for steps, and returns the steps.
+    fn steps(make: impl FnOnce(&Sender<u64>) -> Vec<LogRecord>) -> Vec<u64> {
+        let (sender, receiver) = channel();
+        let mut collector = Collector::default();
+        let records = make(&sender);
+        ledger::add_pending(records.len());
+        // The first one is the last.
+        collector.records = records.into_iter().rev().collect();
+        collector.deliver_all();
+        drop(sender);
+        receiver.try_iter().collect()
     }
 
     #[test]
@@ -256,9 +302,8 @@ mod tests {
         let panicked = user_code::call(|| {
             let mut collector = Collector::default();
             let record = || record(name, 0, LogRequest::new(1));
-            collector.batch.push(record());
-            collector.rest.extend([record(), record()]);
-            collector.has_record = true;
+            collector.records.extend([record(), record(), record()]);
+            collector.at_hand = 1;
             std::panic::panic_any("a test panics");
         });
         assert!(panicked.is_none());
@@ -278,38 +323,36 @@ mod tests {
     fn steps_follow_the_ends_of_the_calls() {
         let name = name::declared("collector: order", Location::caller());
         let (sender, receiver) = channel();
-        let logs_end = |end: u64| {
+        let mut rings = [30, 10, 20].map(|end: u64| {
             let sender = sender.clone();
-            to((move |_: &str, _: f64, _: u64| sender.send(end)).into_logger())
-        };
-        let batch = [30, 10, 20].map(|end| record(name, end, logs_end(end)));
-        let mut collector = Collector::default();
-        collector.batch.extend(batch);
-        collector.take_batch();
-        let mut step = 0;
-        collector.backlog.for_each_job(|entry, recipient| {
-            assert_eq!(entry.step, step);
-            step += 1;
-            let logged = recipient.logger.as_dyn().add(&entry.scalar());
-            assert!(logged.is_ok());
+            let logs_end = move |_: &str, _: f64, step: u64| sender.send((step, end));
+            let mut ring = ring::RINGS.add(1, ()).expect("there is memory");
+            let record = record(name, end, to(logs_end.into_logger()));
+            assert!(ring.push(record).is_ok());
+            ring
         });
-        drop(sender);
-        assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [10, 20, 30]);
+        let mut collector = Collector::default();
+        collector.drain().deliver_all();
+        assert!(rings.iter_mut().all(|ring| !ring.is_half_full()));
+        let logged: Vec<_> = receiver.try_iter().collect();
+        assert_eq!(logged, [(0, 10), (1, 20), (2, 30)]);
     }
 
     #[test]
     fn a_step_given_by_the_call_does_not_advance_the_steps_of_the_name() {
         let name = name::declared("collector: own step", Location::caller());
-        let own = LogRequest {
-            step: Some(77),
-            ..to(logger())
-        };
-        let batch = vec![
-            record(name, 1, to(logger())),
-            record(name, 2, own),
-            record(name, 3, to(logger())),
-        ];
-        assert_eq!(steps(batch), [0, 77, 1]);
+        let noted = steps(|sender| {
+            let own = LogRequest {
+                step: Some(77),
+                ..to(noting(sender))
+            };
+            vec![
+                record(name, 1, to(noting(sender))),
+                record(name, 2, own),
+                record(name, 3, to(noting(sender))),
+            ]
+        });
+        assert_eq!(noted, [0, 77, 1]);
     }
 
     #[test]
@@ -317,19 +360,8 @@ mod tests {
         let name = name::declared("collector: gpu", Location::caller());
         name.decide_time_source(TimeSource::Cuda);
         let before = losses::dropped(DropReason::NoCudaTime);
-        assert!(steps(vec![record(name, 1, to(logger()))]).is_empty());
+        let noted = steps(|sender| vec![record(name, 1, to(noting(sender)))]);
+        assert!(noted.is_empty());
         assert!(losses::dropped(DropReason::NoCudaTime) > before);
-    }
-
-    #[test]
-    fn the_collector_sleeps_longer_once_nothing_arrives() {
-        let mut collector = Collector::default();
-        assert_eq!(collector.sleep(), BUSY);
-        for _ in 0..QUIET_ROUNDS {
-            collector.take_batch();
-        }
-        assert_eq!(collector.sleep(), IDLE);
-        collector.backlog.add_flush(1);
-        assert_eq!(collector.sleep(), RETRY);
     }
 }

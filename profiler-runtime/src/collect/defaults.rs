@@ -32,6 +32,11 @@ impl Defaults {
     }
 }
 
+/// Returns the loggers that take the entries of calls without one.
+pub(super) fn all() -> Vec<Recipient> {
+    DEFAULTS.all()
+}
+
 /// Calls `send` for each logger that takes an entry of `name`: the call's own logger, else the default loggers.
 pub(super) fn fan_out(
     name: &'static Name,
@@ -41,7 +46,7 @@ pub(super) fn fan_out(
     let breaker = &name.breaker;
     match logger {
         Some(logger) => send(Recipient { logger, breaker }),
-        None => DEFAULTS.all().into_iter().for_each(send),
+        None => all().into_iter().for_each(send),
     }
 }
 
@@ -95,7 +100,7 @@ mod lazy {
 
     pub(super) static ENVIRONMENT: RaceCell<Arc<LazyTensorBoard>> = RaceCell::new();
 
-    /// A log whose file is created for its first entry, on the worker's thread: the measured thread that reads the
+    /// A log whose file is created for its first entry, on the collector's thread: the measured thread that reads the
     /// environment does no I/O.
     pub(super) struct LazyTensorBoard {
         dir: PathBuf,

@@ -1,57 +1,45 @@
 //! Calls one logger with one entry.
 //!
-//! A logger that returns an error is counted. One that panics is contained and not called again for that name. One
-//! that does not return is left to its thread: another worker takes over, and the logger is not called until the call
-//! returns.
+//! A logger that returns an error is counted. One that panics is contained and not called again for that name.
 
 use profiler_host::diagnostics::user_code;
 use profiler_log::{Logger, Scalar};
 use profiler_report::DropReason;
 
+use super::contain::{contain, to_text, warn_of_failure};
 use super::entry::{LogEntry, Recipient};
-use super::watchdog::{CallInfo, CallOutcome, Watchdog, is_stuck, to_text, warn_of_failure};
 use super::{ledger, unflushed};
 
-/// Calls a logger with an entry. Returns `false` if another worker has taken over during the call.
-pub(super) fn deliver(watchdog: &Watchdog, entry: &LogEntry, recipient: Recipient) -> bool {
+/// Calls a logger with an entry, and records the outcome.
+pub(super) fn deliver(entry: &LogEntry, recipient: Recipient) {
     let Recipient { logger, breaker } = recipient;
+    if let Some(reason) = breaker.drop_reason() {
+        // This may be the last handle, and its destructor is user code.
+        user_code::drop_value(logger);
+        return ledger::resolve(Err(reason));
+    }
     let id = entry.name.id;
-    let stuck = || is_stuck(&logger).then_some(DropReason::LoggerBlocked);
-    let refusal = breaker.drop_reason().or_else(stuck);
-    let call = CallInfo {
-        id,
-        breaker,
-        logger: logger.share(),
-        entries: 1,
-    };
     let mut oldest = None;
-    let CallOutcome { result, is_owner } = watchdog.run(call, || {
-        if refusal.is_some() {
-            // Under watch as well: this may be the last handle, and its destructor is user code.
-            user_code::drop_value(logger);
-            return Some(Ok(()));
-        }
+    let result = contain(id, breaker, || {
         let taken = add(&logger, &entry.scalar());
-        if matches!(taken, Some(Ok(()))) && logger.share().is_some() {
+        if matches!(taken, Some(Ok(()))) && logger.is_shared() {
             oldest = unflushed::remember(id, Recipient { logger, breaker });
         } else {
             user_code::drop_value(logger);
         }
         taken
     });
-    ledger::resolve(match (refusal, &result) {
-        (Some(reason), _) => Err(reason),
-        (None, Some(Ok(()))) => Ok(()),
-        (None, Some(Err(_))) => Err(DropReason::LoggerFailed),
-        (None, None) => Err(DropReason::LoggerPanicked),
+    ledger::resolve(match &result {
+        Some(Ok(())) => Ok(()),
+        Some(Err(_)) => Err(DropReason::LoggerFailed),
+        None => Err(DropReason::LoggerPanicked),
     });
     if let Some(Err(error)) = result {
         warn_of_failure(id, &error);
     }
-    // A call of its own: what this other logger does is not held against the one above.
-    match oldest {
-        Some(oldest) => unflushed::flush_for_the_last_time(watchdog, is_owner, oldest),
-        None => is_owner,
+    // What this other logger does is not held against the one above.
+    if let Some(oldest) = oldest {
+        unflushed::flush_for_the_last_time(oldest);
     }
 }
 
@@ -61,8 +49,7 @@ pub(super) fn deliver(watchdog: &Watchdog, entry: &LogEntry, recipient: Recipien
 fn add(logger: &Logger, scalar: &Scalar<'_>) -> Option<Result<(), String>> {
     user_code::call(|| {
         let taken = logger.as_dyn().add(scalar);
-        let is_shared = logger.share().is_some();
-        to_text(if is_shared {
+        to_text(if logger.is_shared() {
             taken
         } else {
             taken.and_then(|()| logger.as_dyn().flush())
@@ -134,11 +121,7 @@ mod tests {
             wall_time: SystemTime::UNIX_EPOCH,
         };
         ledger::add_pending(1);
-        assert!(deliver(
-            &Watchdog::default(),
-            &entry,
-            Recipient { logger, breaker }
-        ));
+        deliver(&entry, Recipient { logger, breaker });
     }
 
     fn breaker() -> &'static CircuitBreaker {

@@ -1,10 +1,10 @@
-//! Requests for a flush, and the wait for the dispatcher's answer.
+//! Requests for a flush, and the wait for the collector's answer.
 
 use std::time::Duration;
 
-use super::jobs::FLUSHES;
+use super::collector::FLUSHES;
 use super::ledger::EntryCounts;
-use super::{collector, ledger, ring};
+use super::{collector, held_up, ledger, ring};
 use crate::name;
 
 /// Waits until everything that was logged before the call has reached its logger and the loggers are flushed, at most
@@ -24,7 +24,11 @@ pub(crate) fn flush(timeout: Option<Duration>) -> EntryCounts {
 fn request(timeout: Duration) -> bool {
     let flush_id = FLUSHES.issue();
     collector::wake();
-    FLUSHES.wait(flush_id, timeout, collector::is_running)
+    let is_done = FLUSHES.wait(flush_id, timeout, collector::is_running);
+    if !is_done {
+        held_up::warn();
+    }
+    is_done
 }
 
 /// Returns how many entries found their thread's ring full. Threads count them in their cells, not in the ledger.

@@ -3,7 +3,6 @@
 use profiler_host::sync::Lock;
 use profiler_report::DropReason;
 
-use super::watchdog;
 use crate::losses::{self, count_dropped};
 
 static LEDGER: Lock<Ledger> = Lock::new(Ledger::NEW);
@@ -46,13 +45,6 @@ pub(crate) struct EntryCounts {
     pub(crate) left: u64,
 }
 
-/// Calls of loggers that have not returned.
-#[derive(Clone, Copy, Default)]
-struct Blocked {
-    calls: usize,
-    entries: u64,
-}
-
 impl Ledger {
     fn begin_saving(&mut self, taken: u64, unsaved: u64) {
         self.saving += taken;
@@ -64,20 +56,15 @@ impl Ledger {
         self.unsaved += unsaved;
     }
 
-    fn counts(&self, waiting: u64, dropped: u64, is_done: bool, blocked: Blocked) -> EntryCounts {
-        // After a flush that is done, a logger that is being flushed saves entries that came later, unless a call is
-        // blocked: then they may be the ones that the flush was for.
-        let saving = if is_done && blocked.calls == 0 {
-            0
+    fn counts(&self, waiting: u64, dropped: u64, is_done: bool) -> EntryCounts {
+        // After a flush that is done, what is on its way, or being saved, came later.
+        let later = waiting + self.pending;
+        let (on_the_way, saving) = if is_done {
+            (0, 0)
         } else {
-            self.saving
+            (later, self.saving)
         };
         let not_safe = saving + self.unsaved;
-        let on_the_way = if is_done {
-            blocked.entries.min(self.pending)
-        } else {
-            waiting + self.pending
-        };
         EntryCounts {
             delivered: self.taken.saturating_sub(not_safe),
             dropped,
@@ -137,16 +124,11 @@ pub(crate) fn unsaved() -> u64 {
 }
 
 /// Returns where the entries are, except those that threads count in their own cells; `waiting` of them are in the
-/// rings. After a flush that is done, only the pending entries that a blocked logger holds count as left: the others
-/// were added after the flush was requested.
+/// rings. After a flush that is done, none of them counts as left: they were added after the flush was requested.
 pub(super) fn counts(waiting: usize, is_done: bool) -> EntryCounts {
     let ledger = LEDGER.lock();
     let dropped = DropReason::ALL.into_iter().map(losses::dropped).sum();
-    let blocked = Blocked {
-        calls: watchdog::blocked(),
-        entries: watchdog::held(),
-    };
-    ledger.counts(waiting as u64, dropped, is_done, blocked)
+    ledger.counts(waiting as u64, dropped, is_done)
 }
 
 #[cfg(test)]
@@ -169,46 +151,20 @@ mod tests {
     }
 
     #[test]
-    fn before_a_flush_is_done_all_that_waits_is_left() {
-        assert_eq!(
-            SOME.counts(2, 1, false, Blocked::default()),
-            counts(10, 1, 7)
-        );
-    }
-
-    #[test]
-    fn after_a_flush_only_what_a_blocked_logger_holds_is_left() {
-        assert_eq!(
-            SOME.counts(2, 1, true, Blocked::default()),
-            counts(10, 1, 0)
-        );
-        let blocked = Blocked {
-            calls: 1,
-            entries: 3,
-        };
-        assert_eq!(SOME.counts(2, 1, true, blocked), counts(10, 1, 3));
+    fn what_waits_is_left_until_a_flush_is_done() {
+        assert_eq!(SOME.counts(2, 1, false), counts(10, 1, 7));
+        assert_eq!(SOME.counts(2, 1, true), counts(10, 1, 0));
     }
 
     #[test]
     fn what_a_logger_is_saving_is_not_delivered_yet() {
         let mut ledger = SOME;
         ledger.begin_saving(4, 0);
-        assert_eq!(
-            ledger.counts(0, 0, false, Blocked::default()),
-            counts(6, 0, 9)
-        );
-        // It was added after the flush that is done, unless a call is blocked.
-        assert_eq!(
-            ledger.counts(0, 0, true, Blocked::default()),
-            counts(10, 0, 0)
-        );
-        let blocked = Blocked {
-            calls: 1,
-            entries: 0,
-        };
-        assert_eq!(ledger.counts(0, 0, true, blocked), counts(6, 0, 4));
+        assert_eq!(ledger.counts(0, 0, false), counts(6, 0, 9));
+        // It was added after the flush that is done.
+        assert_eq!(ledger.counts(0, 0, true), counts(10, 0, 0));
         ledger.end_saving(4, 0);
-        assert_eq!(ledger.counts(0, 0, true, blocked), counts(10, 0, 0));
+        assert_eq!(ledger.counts(0, 0, false), counts(10, 0, 5));
     }
 
     #[test]
@@ -216,15 +172,9 @@ mod tests {
         let mut ledger = SOME;
         ledger.begin_saving(4, 0);
         ledger.end_saving(4, 3);
-        assert_eq!(
-            ledger.counts(0, 0, true, Blocked::default()),
-            counts(7, 0, 3)
-        );
+        assert_eq!(ledger.counts(0, 0, true), counts(7, 0, 3));
         ledger.begin_saving(4, 3);
         ledger.end_saving(4, 0);
-        assert_eq!(
-            ledger.counts(0, 0, true, Blocked::default()),
-            counts(10, 0, 0)
-        );
+        assert_eq!(ledger.counts(0, 0, true), counts(10, 0, 0));
     }
 }

@@ -11,8 +11,7 @@ use super::defaults::fan_out;
 use super::deliver::deliver;
 use super::entry::LogEntry;
 use super::ring::{LATE, MAX_LATE, RINGS};
-use super::watchdog::Watchdog;
-use super::{collector, dispatcher, ledger};
+use super::{collector, held_up, ledger};
 use crate::local;
 use crate::log_record::{LogRecord, LogRequest};
 use crate::losses::{count_dropped, note_full_ring};
@@ -48,6 +47,7 @@ pub(crate) fn log_early(
         return false;
     }
     cell.skipped.set(0);
+    collector::wake_if_dozing();
     true
 }
 
@@ -83,6 +83,7 @@ pub(crate) fn log(
             cell.skipped.add(every.into());
             cell.ring_full.add(1);
             note_full_ring();
+            held_up::warn_elsewhere();
         }
         (PushOutcome::Pushed, None) => {}
         (PushOutcome::Full, None) => count_dropped(DropReason::RingFull, 1),
@@ -127,6 +128,7 @@ fn push(ring: &mut Option<Producer<LogRecord>>, record: &mut Option<LogRecord>) 
     };
     match ring.push(taken) {
         Ok(()) => {
+            collector::wake_if_dozing();
             // For an ordinary load the collector's own rounds are often enough.
             if ring.is_half_full() {
                 collector::wake();
@@ -163,6 +165,8 @@ fn push_late(record: &mut Option<LogRecord>) -> PushOutcome {
         return PushOutcome::NoMemory;
     }
     late.extend(record.take());
+    drop(late);
+    collector::wake();
     PushOutcome::Pushed
 }
 
@@ -176,14 +180,13 @@ pub(crate) fn log_here(entry: LogEntry, logger: Option<Logger>) {
     // Loggers are not measured, as on the profiler's own threads. Before any lock is taken: an allocation in a thread's
     // start would come back to that lock if the allocator is measured.
     let _guard = ReentrancyGuard::try_enter();
-    // `flush` reaches the loggers through the collector and the worker.
+    // The collector flushes the loggers.
     collector::ensure_started();
-    dispatcher::ensure_worker();
     fan_out(entry.name, logger, |recipient| {
         ledger::add_pending(1);
-        // No supervisor sees this watchdog: the program asked to wait for the logger.
-        deliver(&Watchdog::default(), &entry, recipient);
+        deliver(&entry, recipient);
     });
+    collector::wake_if_dozing();
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use profiler_host::diagnostics::user_code;
 use profiler_host::sync::Lock;
 
+use super::contain::{contain, to_text, warn_of_failure};
 use super::entry::Recipient;
-use super::ledger;
-use super::watchdog::{CallInfo, Watchdog, is_stuck, to_text, warn_of_failure};
+use super::{held_up, ledger};
 
 static UNFLUSHED: Lock<Vec<Unflushed>> = Lock::new(Vec::new());
 /// How many loggers wait for a flush at most: a program may make a new one for each call.
@@ -38,49 +38,34 @@ pub(super) fn remember(id: u32, recipient: Recipient) -> Option<Unflushed> {
     (unflushed.len() > MAX_UNFLUSHED).then(|| unflushed.swap_remove(0))
 }
 
-/// Flushes the loggers that took entries since they were last flushed. Returns `false` if another worker has taken over.
-pub(super) fn flush_all(watchdog: &Watchdog) -> bool {
+/// Returns `true` if a logger has to be flushed.
+pub(super) fn are_any() -> bool {
+    !UNFLUSHED.lock().is_empty()
+}
+
+/// Flushes the loggers that took entries since they were last flushed, on the collector's thread.
+pub(super) fn flush_all() {
     let mut failed = Vec::new();
-    let mut is_owner = true;
-    // Taken from the list one at a time: if one blocks, the next worker finds the others.
-    while is_owner && let Some(mut unflushed) = { UNFLUSHED.lock().pop() } {
-        if is_stuck(&unflushed.recipient.logger) {
-            unflushed.count_as_unsaved();
-            failed.push(unflushed);
-            continue;
-        }
+    // Taken from the list one at a time, without its lock: a flush is user code.
+    while let Some(unflushed) = { UNFLUSHED.lock().pop() } {
         let taken = unflushed.taken;
-        let flushed = unflushed.flush(watchdog, true);
+        let flushed = held_up::call(unflushed.id, || unflushed.flush(true));
         ledger::end_saving(taken, flushed.unsaved);
         failed.extend(flushed.again);
-        is_owner = flushed.is_owner;
     }
     UNFLUSHED.lock().append(&mut failed);
-    is_owner
 }
 
 /// Flushes a logger that [`remember`] had no space for, and counts the entries that it cannot save as dropped.
-/// `is_owner` tells whether this worker still owns the queue: if not, the next one flushes the logger.
-pub(super) fn flush_for_the_last_time(
-    watchdog: &Watchdog,
-    is_owner: bool,
-    unflushed: Unflushed,
-) -> bool {
-    if !is_owner {
-        UNFLUSHED.lock().push(unflushed);
-        return false;
-    }
+pub(super) fn flush_for_the_last_time(unflushed: Unflushed) {
     let taken = unflushed.taken;
-    let flushed = unflushed.flush(watchdog, false);
+    let flushed = unflushed.flush(false);
     ledger::end_saving(taken, 0);
     ledger::lose_taken(flushed.unsaved);
-    flushed.is_owner
 }
 
 /// The result of flushing a logger.
 struct Flushed {
-    /// `false` if another worker has taken over during the call.
-    is_owner: bool,
     /// How many entries the logger could not save.
     unsaved: u64,
     /// The logger, if it failed and is kept for the next flush: a full disk may have space then.
@@ -88,15 +73,8 @@ struct Flushed {
 }
 
 impl Unflushed {
-    /// Counts all its entries as unsaved: a call of the logger has not returned.
-    fn count_as_unsaved(&mut self) {
-        ledger::begin_saving(self.taken, self.unsaved);
-        self.unsaved = self.taken;
-        ledger::end_saving(self.taken, self.unsaved);
-    }
-
-    /// Flushes the logger under watch. The caller ends what this begins in the ledger.
-    fn flush(self, watchdog: &Watchdog, keep: bool) -> Flushed {
+    /// Flushes the logger. The caller ends what this begins in the ledger.
+    fn flush(self, keep: bool) -> Flushed {
         let Self {
             id,
             recipient,
@@ -104,14 +82,9 @@ impl Unflushed {
             unsaved: before,
         } = self;
         ledger::begin_saving(taken, before);
-        let call = CallInfo {
-            id,
-            breaker: recipient.breaker,
-            logger: recipient.logger.share(),
-            entries: 0,
-        };
+        let breaker = recipient.breaker;
         let (mut error, mut unsaved, mut again) = (None, 0, None);
-        let outcome = watchdog.run(call, || {
+        let result = contain(id, breaker, || {
             let logger = recipient.logger.as_dyn();
             let returned = user_code::call(|| {
                 error = to_text(logger.flush()).err();
@@ -128,20 +101,16 @@ impl Unflushed {
                     unsaved,
                 });
             } else {
-                // Under watch as well: this may be the last handle, and its destructor is user code.
+                // This may be the last handle, and its destructor is user code.
                 user_code::drop_value(recipient);
             }
             returned
         });
-        // The watchdog has warned of a panic.
-        if let Some(error) = error.filter(|_| outcome.result.is_some()) {
+        // `contain` has warned of a panic.
+        if let Some(error) = error.filter(|_| result.is_some()) {
             warn_of_failure(id, &error);
         }
-        Flushed {
-            is_owner: outcome.is_owner,
-            unsaved,
-            again,
-        }
+        Flushed { unsaved, again }
     }
 }
 
@@ -199,7 +168,7 @@ mod tests {
 
     fn flush(unflushed: Unflushed, keep: bool) -> Flushed {
         let taken = unflushed.taken;
-        let flushed = unflushed.flush(&Watchdog::default(), keep);
+        let flushed = unflushed.flush(keep);
         ledger::end_saving(taken, 0);
         flushed
     }
@@ -208,7 +177,7 @@ mod tests {
     fn a_flush_that_succeeds_lets_go_of_the_logger() {
         let disk = Arc::new(Disk::default());
         let flushed = flush(unflushed(&disk, 3), true);
-        assert!(flushed.is_owner && flushed.again.is_none());
+        assert!(flushed.again.is_none());
         assert_eq!((flushed.unsaved, Arc::strong_count(&disk)), (0, 1));
     }
 

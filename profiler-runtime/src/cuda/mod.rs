@@ -102,7 +102,7 @@ pub use profiler_report::StreamId;
 pub use profiler_report::{CudaHealth, CudaLoss, RecordTimes};
 pub(crate) use resolver::are_watched as graphs_are_watched;
 pub(crate) use resolver::gpu_record::{GpuRecord, take_records, want_records};
-pub(crate) use resolver::{ReadSoFar, read_so_far, wait_until_read};
+pub(crate) use resolver::{ReadSoFar, read_so_far, times_may_come, wait_until_read};
 pub use stream::default::{clear_default_stream, default_stream, set_default_stream};
 pub(crate) use stream::libtorch::was_missed as has_missed_libtorch;
 pub use stream::{IntoStream, Stream, StreamRef};

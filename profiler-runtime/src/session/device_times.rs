@@ -9,7 +9,7 @@ use profiler_host::sync::Lock;
 
 use super::registry::registry;
 
-/// The most times that may wait. The windows' thread takes them a hundred times a second.
+/// The most times that may wait. While there are any, the windows' thread takes them a hundred times a second.
 const MAX_WAITING: usize = 1 << 16;
 
 /// A time of a device.
@@ -26,7 +26,7 @@ pub(super) struct DeviceTime {
 static WAITING: Lock<(Vec<DeviceTime>, u64)> = Lock::new((Vec::new(), 0));
 
 /// Adds a time for the windows that are open, or closed and not delivered. The caller is inside of the profiler.
-pub(crate) fn report_device_time(shared: u64, name: &str, (start, end): (Instant, Instant)) {
+pub(super) fn add(shared: u64, name: &str, (start, end): (Instant, Instant)) {
     if !registry().has_windows() {
         return;
     }

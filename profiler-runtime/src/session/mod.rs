@@ -47,10 +47,11 @@ mod work_joiner;
 mod work_losses;
 mod work_progress;
 
+use std::time::Instant;
+
 pub use crate::config::{Action, ActionFn, IntoSchedule, Schedule, ScheduleError};
 pub(crate) use at_exit::{FinishMode, finish};
 pub(crate) use clock_line::ClockLine;
-pub(crate) use device_times::report_device_time;
 pub(crate) use ended::{EndedScope, RecordEnding, Shapes};
 pub use event::{Event, Frame, GpuSpan};
 pub use gpu_event::{GpuEvent, GpuLaunch};
@@ -79,3 +80,9 @@ pub use trace::{Trace, Truncation};
 )]
 pub(crate) use work::{GapReason, LaunchRecord, WindowWork, WorkGap, WorkRecord};
 pub use work_losses::LostWork;
+
+/// Adds a time of a device for the windows that are open, or closed and not delivered. The caller is inside of the profiler.
+pub(crate) fn report_device_time(shared: u64, name: &str, span: (Instant, Instant)) {
+    device_times::add(shared, name, span);
+    window_sorter::wake_if_dozing();
+}

@@ -43,7 +43,11 @@ pub(super) fn push_early(make: impl FnOnce() -> ScopeRecord) -> bool {
         let mut thread_ring = thread_ring.try_borrow_mut().ok()?;
         Some(thread_ring.as_mut()?.ring.push_early(make))
     };
-    THREAD_RING.try_with(push).ok().flatten() == Some(true)
+    let is_pushed = THREAD_RING.try_with(push).ok().flatten() == Some(true);
+    if is_pushed {
+        window_sorter::wake_if_dozing();
+    }
+    is_pushed
 }
 
 /// Hands a finished scope on, or counts that it could not be.
@@ -63,6 +67,7 @@ pub(super) fn push(record: ScopeRecord) {
 #[inline(always)]
 fn offer(thread_ring: &mut ThreadRing, record: ScopeRecord) -> bool {
     let pushed = thread_ring.ring.push(record).is_ok();
+    window_sorter::wake_if_dozing();
     if !pushed || thread_ring.ring.is_half_full() {
         window_sorter::wake();
     }

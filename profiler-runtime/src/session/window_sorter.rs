@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
 use std::time::Duration;
 
 use profiler_host::background::Background;
@@ -38,6 +37,9 @@ const GRACE: Duration = Duration::from_millis(1);
 const SHORT: Duration = Duration::from_millis(1);
 /// The poll interval while scopes are recorded. A thread that fills half of its ring in less time wakes this one.
 const LONG: Duration = Duration::from_millis(10);
+/// After this many rounds that found nothing, the thread sleeps until a scope is pushed, or a window closes: a thread that
+/// records a scope now and then should not pay for the wakeup.
+const QUIET_ROUNDS: u32 = 50;
 /// How long a scope may arrive after its GPU time, when GPU times need to be discarded.
 const SETTLED: Duration = Duration::from_millis(100);
 /// How long a window waits for another record of work that it launched, after the GPU times of its scopes have been read.
@@ -63,6 +65,12 @@ pub(super) fn wake() {
     THREAD.wake();
 }
 
+/// Wakes the thread if it does not look by itself. Called after something was pushed for it.
+#[inline(always)]
+pub(super) fn wake_if_dozing() {
+    THREAD.wake_if_dozing();
+}
+
 /// Announces that a session opens no more windows.
 pub(super) fn ended(session: u64, delivery: &Arc<Delivery>) {
     let _busy = ReentrancyGuard::try_enter();
@@ -78,14 +86,12 @@ pub(super) fn skip_unread(skip_unread: bool) {
 
 fn run() {
     let mut sorter = WindowSorter::default();
+    let mut sleeper = THREAD.sleeper();
     loop {
         THREAD.clear_wakeup();
         let nap = sorter.round();
         own_cost::note_background();
-        match nap {
-            Some(nap) => thread::park_timeout(nap),
-            None => thread::park(),
-        }
+        sleeper.sleep(nap);
     }
 }
 
@@ -98,6 +104,8 @@ struct WindowSorter {
     late: LateScopes,
     work: WorkJoiner,
     processors: Processors,
+    /// How many rounds in succession found nothing to sort.
+    quiet_rounds: u32,
 }
 
 impl Drop for WindowSorter {
@@ -117,7 +125,8 @@ impl Drop for WindowSorter {
 }
 
 impl WindowSorter {
-    /// Runs one round. Returns how long to wait until the next one, or `None` while nothing is recorded.
+    /// Runs one round. Returns how long to wait until the next one, or `None` if there is nothing to do until a scope is pushed
+    /// or a window closes.
     fn round(&mut self) -> Option<Duration> {
         let begun = now();
         // Ask before taking the GPU records: every time that was read up to now is among them.
@@ -127,7 +136,11 @@ impl WindowSorter {
         let flushed = cuda::flushed();
         let work = cuda::take_work();
         let reported = device_times::take();
-        ring::drain(|thread, scope| self.buffer(thread, scope));
+        let mut is_quiet = gpu.is_empty() && reported.0.is_empty();
+        ring::drain(|thread, scope| {
+            is_quiet = false;
+            self.buffer(thread, scope);
+        });
         // Read the registry after the rings: the window of every scope taken is registered by now.
         self.windows.update();
         self.sort();
@@ -156,10 +169,21 @@ impl WindowSorter {
         let is_recording = recording::is_recording();
         if is_recording {
             kernels::repeat();
-        } else if !awaits_late && !has_windows {
-            self.free();
         }
-        (is_recording || has_windows || awaits_late).then_some(LONG)
+        if awaits_late {
+            return Some(LONG);
+        }
+        if !is_recording && !has_windows {
+            self.free();
+            return None;
+        }
+        self.quiet_rounds = if is_quiet { self.quiet_rounds + 1 } else { 0 };
+        if self.quiet_rounds < QUIET_ROUNDS {
+            return Some(LONG);
+        }
+        self.quiet_rounds = 0;
+        let more_may_come = cuda::recording().is_some() || cuda::times_may_come();
+        more_may_come.then_some(LONG)
     }
 
     /// Frees the memory of the last burst, while nothing is recorded.
@@ -242,6 +266,7 @@ impl WindowSorter {
             late,
             work: _,
             processors: _,
+            quiet_rounds: _,
         } = self;
         // Clear the batch only after sorting: the destructor counts it after a panic.
         sort_into(windows, threads, late, batch);

@@ -1,5 +1,6 @@
 //! Synchronization between threads: locks that survive a fork, rings, and requests.
 
+mod doze;
 mod lock;
 mod once;
 mod padded;
@@ -12,6 +13,7 @@ pub mod ring;
 mod rings;
 mod wait;
 
+pub use doze::{Doze, SETTLED};
 pub use lock::{Lock, Locked, abandoned};
 pub use once::RaceCell;
 pub use queue::Queue;

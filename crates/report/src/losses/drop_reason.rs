@@ -4,15 +4,13 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DropReason {
-    /// The ring of the thread was full: it logged faster than its loggers processed.
+    /// The ring of the thread, or that of GPU times, was full: more was logged than the loggers processed, or one of them
+    /// did not return.
     RingFull,
     /// The logger returned an error.
     LoggerFailed,
     /// The logger panicked, for this entry or an earlier one. It is not called again for that name.
     LoggerPanicked,
-    /// The logger has not returned for seconds. Until it returns, a shared logger is not called for any name, and a logger
-    /// of a single call not for its name.
-    LoggerBlocked,
     /// The name is logged by its GPU time, and the call had none. The summary says why.
     NoCudaTime,
     /// The profiler's threads could not be started or have ended after several panics, or the process was ending or is
@@ -29,11 +27,10 @@ pub enum DropReason {
 
 impl DropReason {
     /// All reasons, in the order in which the summary shows them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 8] = [
         Self::RingFull,
         Self::LoggerFailed,
         Self::LoggerPanicked,
-        Self::LoggerBlocked,
         Self::NoCudaTime,
         Self::NoCollector,
         Self::Reentrant,
@@ -48,7 +45,6 @@ impl DropReason {
             Self::RingFull => "ring full",
             Self::LoggerFailed => "logger failed",
             Self::LoggerPanicked => "logger panicked",
-            Self::LoggerBlocked => "logger blocked",
             Self::NoCudaTime => "no GPU time",
             Self::NoCollector => "no collector",
             Self::Reentrant => "re-entrant call",
@@ -66,9 +62,6 @@ impl DropReason {
             }
             Self::LoggerFailed => "a warning has its error",
             Self::LoggerPanicked => "fix the panic, or leave the logger out",
-            Self::LoggerBlocked => {
-                "have the logger return within two seconds: let it pass slow work to a thread of the program"
-            }
             Self::NoCudaTime => {
                 "the first logged call had a GPU time, and a CPU time among GPU times would mislead: name the stream of \
                  each call, and see the reasons for missing GPU times"
@@ -90,7 +83,6 @@ impl DropReason {
         match self {
             Self::LoggerFailed
             | Self::LoggerPanicked
-            | Self::LoggerBlocked
             | Self::NoCollector
             | Self::ThreadPanicked => true,
             Self::RingFull | Self::NoCudaTime | Self::Reentrant | Self::NoMemory => false,
@@ -104,7 +96,6 @@ impl DropReason {
             Self::RingFull => "ring_full",
             Self::LoggerFailed => "logger_failed",
             Self::LoggerPanicked => "logger_panicked",
-            Self::LoggerBlocked => "logger_blocked",
             Self::NoCudaTime => "no_cuda_time",
             Self::NoCollector => "no_collector",
             Self::Reentrant => "reentrant",

@@ -167,6 +167,11 @@ impl Context {
         in_pool <= self.pairs() / 8
     }
 
+    /// Returns `true` if there may be no more pairs, and few are free.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.pairs() >= self.pool.capacity() && self.is_low(self.in_pool())
+    }
+
     /// Keeps the generation counter of a destroyed pair for a new one.
     pub(crate) fn retire(&self, pair: &Pair) {
         let _guard = ReentrancyGuard::try_enter();

@@ -23,15 +23,34 @@ pub(super) struct Sample {
     pub(super) is_off: Option<bool>,
 }
 
+/// A time in which nothing was sampled, since no scope was open on any thread.
+#[derive(Clone, Copy, Debug)]
+struct Rest {
+    /// In ticks.
+    from: u64,
+    until: u64,
+    /// The mean time between two samples of a thread before, in ticks: so many samples it stands for.
+    interval: f64,
+}
+
+/// What the threads did.
+#[derive(Debug, Default)]
+struct Observed {
+    samples: VecDeque<Sample>,
+    rests: VecDeque<Rest>,
+    /// Since when both are complete, in ticks.
+    complete_since: u64,
+}
+
 /// What is known of all devices.
 #[derive(Debug, Default)]
 pub(super) struct Account {
-    samples: VecDeque<Sample>,
-    /// Since when `samples` has all samples, in ticks.
-    complete_since: u64,
+    observed: Observed,
     /// When the account began, and when the last round was, in ticks.
     began: u64,
     last_round: u64,
+    /// For how long nothing was sampled, in ticks.
+    rested: u64,
     /// How often all threads were looked at. A round of some threads is a part of a turn.
     turns: f64,
     /// The samples of each name, at all times: of the same times as its self time.
@@ -85,7 +104,10 @@ impl Account {
     /// Returns an account that begins at this time.
     pub(super) fn new(at: u64) -> Self {
         Self {
-            complete_since: at,
+            observed: Observed {
+                complete_since: at,
+                ..Observed::default()
+            },
             began: at,
             last_round: at,
             ..Self::default()
@@ -112,12 +134,26 @@ impl Account {
                     None => {}
                 }
             }
-            if self.samples.len() >= MAX_SAMPLES
-                && let Some(oldest) = self.samples.pop_front()
+            let observed = &mut self.observed;
+            if observed.samples.len() >= MAX_SAMPLES
+                && let Some(oldest) = observed.samples.pop_front()
             {
-                self.complete_since = oldest.at + 1;
+                observed.complete_since = oldest.at + 1;
             }
-            self.samples.push_back(*sample);
+            observed.samples.push_back(*sample);
+        }
+    }
+
+    /// Adds a time in which nothing was sampled, up to `now`. No scope was open from `from` to `until`.
+    pub(super) fn add_rest(&mut self, (from, until): (u64, u64), now: u64) {
+        let interval = self.interval();
+        self.rested += now.saturating_sub(from);
+        if until > from && interval > 0.0 {
+            self.observed.rests.push_back(Rest {
+                from,
+                until,
+                interval,
+            });
         }
     }
 
@@ -135,7 +171,7 @@ impl Account {
         };
         if !device.states.add(pair) {
             let until = device.states.median();
-            device.settle(until, &self.samples, self.complete_since);
+            device.settle(until, &self.observed);
         }
     }
 
@@ -148,23 +184,19 @@ impl Account {
     pub(super) fn settle(&mut self, until: u64) {
         let mut needed_since = until;
         for device in self.devices.values_mut() {
-            device.settle(until, &self.samples, self.complete_since);
+            device.settle(until, &self.observed);
             if let Some(since) = device.states.open_since() {
                 needed_since = needed_since.min(since);
             }
         }
-        let unneeded = self
-            .samples
-            .partition_point(|sample| sample.at < needed_since);
-        self.samples.drain(..unneeded);
-        self.complete_since = self.complete_since.max(needed_since);
+        self.observed.forget(needed_since);
     }
 
     /// Returns what each device did up to now, as if no pair were missing.
     pub(super) fn settled(&self) -> Vec<Settled> {
         let settled = |(ordinal, device): (&Option<u32>, &Device)| {
             let mut counts = device.counts.clone();
-            let find = |piece| counts.add(piece, &self.samples, self.complete_since);
+            let find = |piece| counts.add(piece, &self.observed);
             let sums = device.states.clone().finish(find);
             Settled {
                 ordinal: *ordinal,
@@ -183,27 +215,51 @@ impl Account {
 
     /// Returns the mean time between two samples of a thread, in ticks.
     pub(super) fn interval(&self) -> f64 {
-        (self.last_round - self.began) as f64 / self.turns.max(1.0)
+        let sampled = (self.last_round - self.began).saturating_sub(self.rested);
+        sampled as f64 / self.turns.max(1.0)
+    }
+}
+
+impl Observed {
+    /// Forgets what is older.
+    fn forget(&mut self, needed_since: u64) {
+        let is_old = |sample: &Sample| sample.at < needed_since;
+        let unneeded = self.samples.partition_point(is_old);
+        self.samples.drain(..unneeded);
+        self.rests.retain(|rest| rest.until > needed_since);
+        self.complete_since = self.complete_since.max(needed_since);
     }
 }
 
 impl Device {
-    fn settle(&mut self, until: u64, samples: &VecDeque<Sample>, complete_since: u64) {
+    fn settle(&mut self, until: u64, observed: &Observed) {
         let counts = &mut self.counts;
         self.states
-            .settle(until, |piece| counts.add(piece, samples, complete_since));
+            .settle(until, |piece| counts.add(piece, observed));
     }
 }
 
 impl Counts {
     /// Counts the samples in an idle piece.
-    fn add(&mut self, piece: Piece, samples: &VecDeque<Sample>, complete_since: u64) {
-        let from = piece.from.max(complete_since).min(piece.until);
+    fn add(&mut self, piece: Piece, observed: &Observed) {
+        let Observed {
+            samples,
+            rests,
+            complete_since,
+        } = observed;
+        let from = piece.from.max(*complete_since).min(piece.until);
         let Some(thread) = piece.thread else {
             self.unsampled += piece.until - piece.from;
             return;
         };
         self.unsampled += from - piece.from;
+        for rest in rests {
+            let (from, until) = (rest.from.max(from), rest.until.min(piece.until));
+            let missed = until.saturating_sub(from) as f64 / rest.interval;
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+            let missed = missed.round() as u64;
+            self.outside += missed;
+        }
         let first = samples.partition_point(|sample| sample.at < from);
         let inside = samples.range(first..);
         for sample in inside.take_while(|sample| sample.at < piece.until) {

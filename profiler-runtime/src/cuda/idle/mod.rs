@@ -17,6 +17,10 @@
 //! does when the device has just ended something. The account begins when the first GPU time is read, and the thread goes on to
 //! the end of the process: the samples of a function must be of the same times as its self time. The intervals vary at
 //! random, so that a program with a rhythm of its own is not sampled at the same places.
+//!
+//! While no scope is open, there is nothing to sample. After ten seconds of that the thread rests until the next GPU time is
+//! read. What a device waited for meanwhile counts as outside of all functions, up to the beginning of that time's scope. So does
+//! a function that begins before that scope: its call does not wake the thread.
 
 mod account;
 mod charges;
@@ -38,7 +42,7 @@ use profiler_host::process::thread_times::is_off_processor;
 use profiler_host::sync::{Lock, ReentrancyGuard};
 use profiler_report::SampledIdle;
 
-use self::account::{Account, Sample};
+use self::account::{Account, OUTSIDE, Sample};
 use self::charges::NameTime;
 use self::scan::Scan;
 use self::states::{Pair, Sums};
@@ -53,6 +57,8 @@ use crate::switch::with_control;
 const INTERVAL: Duration = Duration::from_millis(40);
 /// Settles the account this often, in rounds.
 const SETTLE_EVERY: u32 = 25;
+/// The thread rests once no scope was open for this long.
+const REST_AFTER: Duration = Duration::from_secs(10);
 /// A pair that is read later than this after it began may be counted from here on only.
 const LATENESS: Duration = Duration::from_secs(10);
 /// A device begins an event this much later than it was recorded, at most, if nothing holds it up.
@@ -84,6 +90,8 @@ struct State {
     /// What was known of each name when the account began.
     before: Vec<Before>,
     launching: Known,
+    /// Since when the thread rests, in ticks.
+    rests_since: Option<u64>,
 }
 
 /// What was known of a name when the account began.
@@ -252,6 +260,13 @@ pub(crate) fn add(measurement: &GpuMeasurement, device: Option<u32>, read: &Read
         return;
     };
     state.launching.renew();
+    let rested = state.rests_since.take();
+    if let Some(since) = rested {
+        let now = anchor.ticks();
+        // A scope that ended before was read late.
+        let until = if opened > since { opened } else { now };
+        state.account.add_rest((since, until), now);
+    }
     let pair = Pair {
         begin,
         opened: if begin - opened > at_once {
@@ -264,6 +279,10 @@ pub(crate) fn add(measurement: &GpuMeasurement, device: Option<u32>, read: &Read
         is_busy: read.is_busy,
     };
     state.account.add(device, pair);
+    drop(account);
+    if rested.is_some() {
+        THREAD.wake();
+    }
 }
 
 /// Counts a GPU time that was lost, or has no place on the time line of the host. Those before the account began are not in it.
@@ -280,6 +299,7 @@ fn run() {
     let mut found = Vec::new();
     let mut random = now() | 1;
     let mut rounds = 0_u32;
+    let mut quiet = Quiet::default();
     loop {
         thread::park_timeout(pause(&mut random));
         launching.renew();
@@ -287,6 +307,8 @@ fn run() {
         let at = now();
         let part = scan.round(at, &launching.numbers, &mut found);
         launching.add_states(&mut found, random);
+        let is_quiet = found.iter().all(|sample| sample.name == OUTSIDE);
+        quiet.note(at, is_quiet.then_some(part));
         let mut account = ACCOUNT.lock();
         let Some(state) = account.as_deref_mut() else {
             continue;
@@ -296,9 +318,54 @@ fn run() {
         if rounds.is_multiple_of(SETTLE_EVERY) {
             let until = at.saturating_sub(clock().in_ticks(LATENESS));
             state.account.settle(until);
-            drop(account);
+        }
+        let may_rest = quiet.has_lasted(clock().in_ticks(REST_AFTER), at);
+        state.rests_since = may_rest.then_some(at);
+        drop(account);
+        if may_rest {
+            own_cost::note_background();
+            rest();
+            quiet = Quiet::default();
+        } else if rounds.is_multiple_of(SETTLE_EVERY) {
             own_cost::note_background();
         }
+    }
+}
+
+/// For how long no scope was open.
+#[derive(Debug, Default)]
+struct Quiet {
+    since: Option<u64>,
+    /// How often all threads were looked at since.
+    turns: f64,
+}
+
+impl Quiet {
+    /// Notes a round that found no open scope among this part of all threads, or one among any part.
+    fn note(&mut self, at: u64, part: Option<f64>) {
+        let Some(part) = part else {
+            return *self = Self::default();
+        };
+        self.since.get_or_insert(at);
+        self.turns += part;
+    }
+
+    /// Returns `true` if all threads were looked at, and it is as long as this in ticks.
+    fn has_lasted(&self, ticks: u64, now: u64) -> bool {
+        self.turns >= 1.0 && self.since.is_some_and(|since| now - since >= ticks)
+    }
+}
+
+/// Sleeps until a GPU time has ended the rest. The lock of the account orders that before the wakeup, so none is missed: see
+/// [`Background`].
+fn rest() {
+    loop {
+        THREAD.clear_wakeup();
+        let rests = |state: &State| state.rests_since.is_some();
+        if !ACCOUNT.lock().as_deref().is_some_and(rests) {
+            return;
+        }
+        thread::park();
     }
 }
 
@@ -308,6 +375,7 @@ fn new_state() -> Box<State> {
         before: name::all().into_iter().map(Before::of).collect(),
         account: Account::new(now()),
         launching: Known::default(),
+        rests_since: None,
     })
 }
 

@@ -95,6 +95,11 @@ impl ContextState {
         !self.queues.is_empty() || self.captured.are_expected()
     }
 
+    /// Returns `true` if most pairs of the context wait for the device, and few are free although it may make no more.
+    pub(super) fn is_starved(&self) -> bool {
+        2 * self.pending() > self.context.pairs() && self.context.is_exhausted()
+    }
+
     /// Reads the events that the device has passed. Returns `true` if there were any.
     ///
     /// `check_suspects`: find out whether the context was destroyed if it is suspected. `read_all`: look for replays of
@@ -209,10 +214,7 @@ impl ContextState {
         completion: &mut Completion<impl EventApi>,
         read_all: bool,
     ) -> bool {
-        // While the loggers are behind, no log entries are added.
-        if let Some(anchor) = self.anchor.as_ref().and_then(Anchor::event)
-            && completion.log.is_empty()
-        {
+        if let Some(anchor) = self.anchor.as_ref().and_then(Anchor::event) {
             let driver = completion.driver;
             let complete = |replay: ReplayedScope<'_>| completion.replay(&replay);
             self.captured.poll(driver, anchor, read_all, complete);

@@ -38,12 +38,7 @@ impl Flushes {
     /// Answers the requests whose scopes have been read and delivered. `issued` is from [`requested`], before the
     /// round.
     pub(super) fn update<D: EventApi>(&mut self, issued: u64, state: &mut ResolverState<D>) {
-        if state.has_drained() {
-            self.add(issued, REQUESTS.answered(), state.next_sequence());
-        }
-        if !state.is_delivered() {
-            return;
-        }
+        self.add(issued, REQUESTS.answered(), state.next_sequence());
         while let Some(request) = self.pop_complete(state.oldest_pending()) {
             if DESTROY_EVENTS.swap(false, Relaxed) {
                 state.destroy_events();

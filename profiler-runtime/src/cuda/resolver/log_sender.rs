@@ -1,4 +1,4 @@
-//! Log entries of GPU times, on their way to the dispatcher.
+//! Log entries of GPU times, on their way to the collector.
 
 use profiler_host::diagnostics::user_code;
 use profiler_log::{CudaSpan, Logger};
@@ -13,25 +13,18 @@ use crate::log_record::LogRequest;
 use crate::losses::count_dropped;
 use crate::name::Name;
 
-/// Completes log entries and sends them to the dispatcher. Entries wait here while its queue is full.
+/// Completes log entries and sends them to the collector.
 #[derive(Default)]
 pub(super) struct LogSender {
-    backlog: collect::Backlog,
+    entries: collect::EntrySender,
     /// Converts ticks to wall time: one reading for all entries of a round.
     wall: Option<WallAnchor>,
 }
 
 impl LogSender {
-    /// Sends as many entries as the dispatcher takes. Returns `true` if none are left.
-    pub(super) fn send_backlog(&mut self) -> bool {
+    /// Begins a round.
+    pub(super) fn begin(&mut self) {
         self.wall = None;
-        collect::send(&mut self.backlog);
-        self.backlog.is_empty()
-    }
-
-    /// Returns `true` if no entry waits for the dispatcher.
-    pub(super) fn is_empty(&self) -> bool {
-        self.backlog.is_empty()
     }
 
     /// Logs a scope, with its GPU time if it has one.
@@ -85,7 +78,7 @@ impl LogSender {
             step: request.step.unwrap_or_default(),
             wall_time: wall.wall_time(end),
         };
-        self.backlog.add(entry, request.logger);
+        self.entries.send(entry, request.logger);
     }
 }
 

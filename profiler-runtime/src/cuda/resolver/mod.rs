@@ -3,7 +3,7 @@
 //! The first GPU scope starts it. Measured threads push finished scopes into rings, one per thread. In each round the
 //! resolver takes the scopes out of the rings, asks the driver which of their end events the device has passed, reads
 //! those times, and passes them on: to the statistics of the name, to the loggers, and to the sessions. Then it sleeps
-//! for a while ([`pace`]) or until a ring is half full.
+//! for a while ([`pace`]) or until a ring is half full; if nothing waits, until a scope ends.
 //!
 //! - [`rings`]: how scopes come from the measured threads.
 //! - [`state`]: one round; [`context_state`]: the part of a round that concerns one CUDA context.
@@ -52,7 +52,7 @@ pub(crate) use self::exit_gate::ExitGate;
 use self::flush::Flushes;
 pub(crate) use self::flush::wait_until_read;
 pub(crate) use self::gauges::{high_water, in_flight, uncertainty};
-use self::pace::Pace;
+use self::pace::{Found, Pace};
 use self::progress::ReadProgress;
 pub(crate) use self::progress::ReadSoFar;
 use self::state::ResolverState;
@@ -68,6 +68,9 @@ static GATE: ExitGate = ExitGate::new();
 static PROGRESS: ReadProgress = ReadProgress::new();
 /// `true` if a context was suspected since the last round.
 static HAS_SUSPECT: AtomicBool = AtomicBool::new(false);
+/// `true` if nearly all pairs that there may be waited for the device after the last round. Relaxed, because nothing else is
+/// read by it: a late reader wakes the resolver once too often, or leaves it to its own pace.
+static IS_STARVED: AtomicBool = AtomicBool::new(false);
 
 /// Starts the resolver unless it runs. Returns `false` if it cannot be started.
 pub(crate) fn ensure_started() -> bool {
@@ -82,6 +85,19 @@ pub(crate) fn is_missing() -> bool {
 /// Makes the resolver begin a round soon. Cheap to call repeatedly.
 pub(crate) fn wake() {
     THREAD.wake();
+}
+
+/// Makes the resolver begin a round if it does not do so by itself. Called after a scope was pushed.
+#[inline(always)]
+pub(crate) fn wake_if_dozing() {
+    THREAD.wake_if_dozing();
+}
+
+/// Makes the resolver begin a round soon, since few pairs are free: unless nearly all of them wait for the device.
+pub(crate) fn wake_for_pairs() {
+    if !IS_STARVED.load(Relaxed) {
+        wake();
+    }
 }
 
 /// Reports that a call in the context failed as if the context had been destroyed. The resolver finds out whether it
@@ -106,6 +122,7 @@ fn run() {
     };
     let mut pace = Pace::default();
     let mut flushes = Flushes::default();
+    let mut sleeper = THREAD.sleeper();
     loop {
         // Before the round: a wake-up that arrives during it must cause another one.
         THREAD.clear_wakeup();
@@ -121,13 +138,17 @@ fn run() {
         // Before `update` lets a thread continue that may look at the cost.
         own_cost::note_background();
         flushes.update(issued, &mut state);
-        if state.has_drained() {
-            PROGRESS.publish(began, state.oldest_unread_end());
-        }
+        PROGRESS.publish(began, state.oldest_unread_end());
         drop(inside);
         losses::warn_of_drops();
-        let urgent = !flushes.is_empty();
-        thread::park_timeout(pace.poll_interval(progress, state.is_watching(), urgent));
+        let found = Found {
+            progress,
+            is_watching: state.is_watching(),
+            is_urgent: !flushes.is_empty(),
+            is_starved: state.is_starved(),
+        };
+        IS_STARVED.store(found.is_starved, Relaxed);
+        sleeper.sleep(pace.poll_interval(found));
     }
 }
 
@@ -168,6 +189,11 @@ pub(crate) fn shut_down() {
         }
         thread::sleep(PAUSE);
     }
+}
+
+/// Returns `true` if GPU times may be read although no further scope ends: of scopes that have ended, and of replays.
+pub(crate) fn times_may_come() -> bool {
+    in_flight() > 0 || are_watched()
 }
 
 /// Returns how far the resolver has come.

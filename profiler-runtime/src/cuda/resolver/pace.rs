@@ -8,9 +8,22 @@ const POLL_URGENT: Duration = Duration::from_micros(200);
 const POLL_ACTIVE: Duration = Duration::from_millis(1);
 /// The limit of the back-off while the device works on something long.
 const POLL_BACKED_OFF: Duration = Duration::from_millis(16);
-/// After [`QUIET_ROUNDS`] rounds that found nothing to do.
-const POLL_IDLE: Duration = Duration::from_millis(200);
+/// After so many rounds that found nothing to do, the resolver sleeps until a scope ends: one that ends now and then should
+/// not pay for the wakeup.
 const QUIET_ROUNDS: u32 = 50;
+
+/// What a round of the resolver found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Found {
+    /// It took or read something.
+    pub(super) progress: bool,
+    /// Scopes wait for the device, or replays may come.
+    pub(super) is_watching: bool,
+    /// A flush waits.
+    pub(super) is_urgent: bool,
+    /// Nearly all pairs that there may be wait for the device.
+    pub(super) is_starved: bool,
+}
 
 /// The pace of the resolver: it backs off while nothing happens. A full ring wakes it at any time.
 #[derive(Default)]
@@ -20,32 +33,25 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Returns how long to sleep after a round.
-    ///
-    /// `progress`: the round took or read something. `is_watching`: scopes wait for the device, or replays may come.
-    /// `urgent`: a flush waits.
-    pub(super) fn poll_interval(
-        &mut self,
-        progress: bool,
-        is_watching: bool,
-        urgent: bool,
-    ) -> Duration {
-        self.quiet_rounds = if progress || is_watching {
+    /// Returns how long to sleep after a round; `None` until a scope ends.
+    pub(super) fn poll_interval(&mut self, found: Found) -> Option<Duration> {
+        self.quiet_rounds = if found.progress || found.is_watching {
             0
         } else {
             self.quiet_rounds.saturating_add(1)
         };
-        self.interval = if progress {
+        self.interval = if found.is_starved {
+            // The device is behind: however early its times are read, it makes no pairs free sooner.
+            POLL_BACKED_OFF
+        } else if found.progress {
             POLL_ACTIVE
         } else {
             (self.interval * 2).clamp(POLL_ACTIVE, POLL_BACKED_OFF)
         };
-        if urgent {
-            POLL_URGENT
-        } else if self.quiet_rounds > QUIET_ROUNDS {
-            POLL_IDLE
+        if found.is_urgent {
+            Some(POLL_URGENT)
         } else {
-            self.interval
+            (self.quiet_rounds <= QUIET_ROUNDS).then_some(self.interval)
         }
     }
 }
@@ -54,29 +60,61 @@ impl Pace {
 mod tests {
     use super::*;
 
+    const NOTHING: Found = Found {
+        progress: false,
+        is_watching: false,
+        is_urgent: false,
+        is_starved: false,
+    };
+    const WATCHING: Found = Found {
+        is_watching: true,
+        ..NOTHING
+    };
+    const PROGRESS: Found = Found {
+        progress: true,
+        ..WATCHING
+    };
+
     #[test]
     fn a_long_kernel_makes_the_resolver_back_off_but_not_idle() {
         let mut pace = Pace::default();
-        assert_eq!(pace.poll_interval(true, true, false), POLL_ACTIVE);
-        let waits: Vec<_> = (0..6)
-            .map(|_| pace.poll_interval(false, true, false).as_millis())
-            .collect();
-        assert_eq!(waits, [2, 4, 8, 16, 16, 16]);
+        assert_eq!(pace.poll_interval(PROGRESS), Some(POLL_ACTIVE));
+        let waits = [(); 6].map(|()| pace.poll_interval(WATCHING));
+        assert_eq!(
+            waits.map(|wait| wait.map_or(0, |wait| wait.as_millis())),
+            [2, 4, 8, 16, 16, 16]
+        );
         for _ in 0..2 * QUIET_ROUNDS {
-            assert_eq!(pace.poll_interval(false, true, false), POLL_BACKED_OFF);
+            assert_eq!(pace.poll_interval(WATCHING), Some(POLL_BACKED_OFF));
         }
-        assert_eq!(pace.poll_interval(true, true, false), POLL_ACTIVE);
+        assert_eq!(pace.poll_interval(PROGRESS), Some(POLL_ACTIVE));
     }
 
     #[test]
-    fn a_resolver_with_nothing_to_do_becomes_idle() {
+    fn a_resolver_with_nothing_to_do_sleeps_until_a_scope_ends() {
         let mut pace = Pace::default();
         for _ in 0..QUIET_ROUNDS {
-            assert!(pace.poll_interval(false, false, false) <= POLL_BACKED_OFF);
+            let wait = pace.poll_interval(NOTHING);
+            assert!(wait.is_some_and(|wait| wait <= POLL_BACKED_OFF));
         }
-        assert_eq!(pace.poll_interval(false, false, false), POLL_IDLE);
-        assert_eq!(pace.poll_interval(false, false, true), POLL_URGENT);
-        assert_eq!(pace.poll_interval(true, false, false), POLL_ACTIVE);
-        assert_eq!(pace.poll_interval(false, false, false), 2 * POLL_ACTIVE);
+        assert_eq!(pace.poll_interval(NOTHING), None);
+        let urgent = Found {
+            is_urgent: true,
+            ..NOTHING
+        };
+        assert_eq!(pace.poll_interval(urgent), Some(POLL_URGENT));
+        assert_eq!(pace.poll_interval(PROGRESS), Some(POLL_ACTIVE));
+        assert_eq!(pace.poll_interval(NOTHING), Some(2 * POLL_ACTIVE));
+    }
+
+    #[test]
+    fn a_device_that_is_behind_is_asked_no_more_often_for_its_progress() {
+        let mut pace = Pace::default();
+        let starved = Found {
+            is_starved: true,
+            ..PROGRESS
+        };
+        assert_eq!(pace.poll_interval(starved), Some(POLL_BACKED_OFF));
+        assert_eq!(pace.poll_interval(PROGRESS), Some(POLL_ACTIVE));
     }
 }

@@ -23,8 +23,6 @@ pub(super) struct ResolverState<D: 'static> {
     ordered: VecDeque<Box<GpuMeasurement>>,
     /// How many scopes have been enqueued: the sequence number of the next one.
     next_sequence: u64,
-    /// `true` if the last round emptied the rings.
-    has_drained: bool,
     contexts: BTreeMap<u32, ContextState>,
     completion: Completion<D>,
 }
@@ -35,7 +33,6 @@ impl<D: EventApi> ResolverState<D> {
             drained: Vec::new(),
             ordered: VecDeque::new(),
             next_sequence: 0,
-            has_drained: false,
             contexts: BTreeMap::new(),
             completion: Completion::new(driver),
         }
@@ -45,13 +42,10 @@ impl<D: EventApi> ResolverState<D> {
     ///
     /// `read_all` makes the round look for replays of graphs whose next check is not due yet.
     pub(super) fn round(&mut self, read_all: bool) -> bool {
-        // While the loggers are behind, scopes stay in the rings: when those are full, the losses are counted, and the
-        // memory of the profiler stays bounded.
-        self.has_drained = self.completion.log.send_backlog();
-        let mut progress = self.has_drained && self.drain_rings();
+        self.completion.log.begin();
+        let mut progress = self.drain_rings();
         gauges::set_pending(self.pending());
         progress |= self.poll_contexts(read_all);
-        self.completion.log.send_backlog();
         gauges::set_pending(self.pending());
         progress
     }
@@ -85,11 +79,6 @@ impl<D: EventApi> ResolverState<D> {
         suspects
     }
 
-    /// Returns `true` if the last round emptied the rings.
-    pub(super) fn has_drained(&self) -> bool {
-        self.has_drained
-    }
-
     /// Returns the sequence number that the next scope to leave the rings will have.
     pub(super) fn next_sequence(&self) -> u64 {
         self.next_sequence
@@ -102,6 +91,11 @@ impl<D: EventApi> ResolverState<D> {
     /// Returns `true` if scopes wait for the device, or replays of graphs are expected.
     pub(super) fn is_watching(&self) -> bool {
         self.contexts.values().any(ContextState::is_watched)
+    }
+
+    /// Returns `true` if nearly all pairs of a context wait for the device, although it may make no more.
+    pub(super) fn is_starved(&self) -> bool {
+        self.contexts.values().any(ContextState::is_starved)
     }
 
     /// Returns when the oldest unread scope ended on the CPU, in ticks; `u64::MAX` if all have been read.
@@ -118,11 +112,6 @@ impl<D: EventApi> ResolverState<D> {
             .values()
             .filter_map(ContextState::oldest_sequence);
         oldest.min().unwrap_or(u64::MAX)
-    }
-
-    /// Returns `true` if all log entries have been passed to the dispatcher.
-    pub(super) fn is_delivered(&self) -> bool {
-        self.completion.log.is_empty()
     }
 
     /// Returns how uncertain the begin of GPU times is, in nanoseconds: the worst of all contexts.

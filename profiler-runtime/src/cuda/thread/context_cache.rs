@@ -55,7 +55,7 @@ impl ContextCache {
         let refilled = context.refill(driver, &mut self.magazine, in_pool);
         // The resolver makes more pairs, or returns those that the device has passed.
         if context.is_low(in_pool.saturating_sub(self.magazine.len())) {
-            resolver::wake();
+            resolver::wake_for_pairs();
         }
         refilled.map_err(|failed| loss_of(driver, context, failed.code, failed.call))?;
         if self.magazine.is_empty() {

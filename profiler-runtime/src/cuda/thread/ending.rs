@@ -311,8 +311,11 @@ fn push(
             None => return Err(measurement),
         },
     };
-    ring.push_early_from(measurement, |measurement| measurement)
-        .or_else(|measurement| push_late(ring, measurement))
+    let pushed = ring
+        .push_early_from(measurement, |measurement| measurement)
+        .or_else(|measurement| push_late(ring, measurement));
+    resolver::wake_if_dozing();
+    pushed
 }
 
 /// [`push`] if half of the ring is waiting.
