@@ -177,12 +177,14 @@ impl WindowSorter {
             self.free();
             return None;
         }
-        self.quiet_rounds = if is_quiet { self.quiet_rounds + 1 } else { 0 };
-        if self.quiet_rounds < QUIET_ROUNDS {
-            return Some(LONG);
-        }
-        self.quiet_rounds = 0;
-        let more_may_come = cuda::recording().is_some() || cuda::times_may_come();
+        self.quiet_rounds = if is_quiet {
+            self.quiet_rounds.saturating_add(1)
+        } else {
+            0
+        };
+        let more_may_come = self.quiet_rounds <= QUIET_ROUNDS
+            || cuda::recording().is_some()
+            || cuda::times_may_come();
         more_may_come.then_some(LONG)
     }
 

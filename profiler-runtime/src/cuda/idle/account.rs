@@ -147,7 +147,8 @@ impl Account {
     /// Adds a time in which nothing was sampled, up to `now`. No scope was open from `from` to `until`.
     pub(super) fn add_rest(&mut self, (from, until): (u64, u64), now: u64) {
         let interval = self.interval();
-        self.rested += now.saturating_sub(from);
+        self.rested += now.saturating_sub(self.last_round);
+        self.last_round = now.max(self.last_round);
         if until > from && interval > 0.0 {
             self.observed.rests.push_back(Rest {
                 from,

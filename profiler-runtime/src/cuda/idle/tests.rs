@@ -386,6 +386,52 @@ fn the_interval_is_that_of_a_thread_of_which_not_all_rounds_take_a_sample() {
 }
 
 #[test]
+fn a_time_without_open_scopes_counts_as_outside_although_nothing_was_sampled() {
+    let mut account = Account::new(0);
+    let pair = |begin: u64| Pair {
+        begin,
+        opened: begin,
+        end: begin + 100,
+        thread: Some(1),
+        is_busy: true,
+    };
+    account.add(None, pair(0));
+    for round in 1..=100 {
+        let sample = Sample {
+            at: 100 + 10 * round,
+            thread: 1,
+            name: LOAD,
+            is_off: None,
+        };
+        account.add_round(sample.at, 1.0, &[sample]);
+    }
+    // The scope of the next time opened at 4,000, and the rest ended at 4,200.
+    account.add_rest((1_100, 4_000), 4_200);
+    account.add(None, pair(4_100));
+    let settled = account.settled();
+    let counts = &settled[0].counts;
+    assert_eq!((counts.names[&LOAD], counts.outside), (100, 264));
+    assert!((account.interval() - 11.0).abs() < 1e-9);
+    // What was before the rest is forgotten with it.
+    account.settle(4_100);
+    account.add(None, pair(4_400));
+    assert_eq!(account.settled()[0].counts.outside, 264);
+}
+
+#[test]
+fn the_thread_rests_once_all_threads_were_looked_at_and_no_scope_was_open_for_long() {
+    let mut quiet = super::Quiet::default();
+    assert!(!quiet.has_lasted(0, 0));
+    quiet.note(10, Some(0.5));
+    assert!(!quiet.has_lasted(10, 20), "half of the threads");
+    quiet.note(20, Some(0.5));
+    assert!(quiet.has_lasted(10, 20) && !quiet.has_lasted(11, 20));
+    quiet.note(30, None);
+    quiet.note(40, Some(1.0));
+    assert!(!quiet.has_lasted(10, 49) && quiet.has_lasted(10, 50));
+}
+
+#[test]
 fn the_intervals_vary_around_their_mean() {
     let mut random = 1;
     let pauses: Vec<_> = (0..1_000).map(|_| super::pause(&mut random)).collect();
