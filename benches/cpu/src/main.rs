@@ -18,8 +18,7 @@ use bench_harness::{Options, Outcome, Report, Table};
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-const USAGE: &str =
-    "usage: cpu [async-stack | background | service | switch SITES TURNS | list | count VARIANT BATCHES]";
+const USAGE: &str = "usage: cpu [async-stack | background | service | switch SITES TURNS | list | count VARIANT BATCHES]";
 
 fn main() -> Outcome<()> {
     let options = Options::from_command_line()?;

@@ -127,7 +127,9 @@ impl Goals {
             Cell::from(of_calls),
         ]);
         let is_above = |figure: Option<f64>, goal: Option<f64>| {
-            figure.zip(goal).is_some_and(|(figure, goal)| figure > TOLERANCE * goal)
+            figure
+                .zip(goal)
+                .is_some_and(|(figure, goal)| figure > TOLERANCE * goal)
         };
         if is_above(Some(activity.wakeups), wakeups) || is_above(activity.per_call, of_calls) {
             self.missed.push(program.to_owned());

@@ -245,32 +245,44 @@ pub struct Sleeper {
 }
 
 impl Sleeper {
-    /// Sleeps for this time, or until the thread is woken. Without a time the round has found nothing to do: sleeps until
-    /// the thread is woken, or something is pushed.
-    pub fn sleep(&mut self, nap: Option<Duration>) {
-        if let Some(nap) = nap {
-            self.doze.end();
-            self.dozes_since = None;
-            return thread::park_timeout(nap);
-        }
+    /// Sleeps for this time, or until the thread is woken.
+    pub fn sleep(&mut self, nap: Duration) {
+        self.doze.end();
+        self.dozes_since = None;
+        thread::park_timeout(nap);
+    }
+
+    /// Sleeps until the thread is woken or something is pushed, for `at_most` if that is given. The round before has found
+    /// nothing to do.
+    pub fn doze(&mut self, at_most: Option<Duration>) {
         if !self.doze.is_dozing() {
             self.doze.begin();
             self.dozes_since = Some(Instant::now());
         }
         let dozes_for = self.dozes_since.map(|since| since.elapsed());
-        match dozes_for.and_then(|time| SETTLED.checked_sub(time)) {
-            // The round after this one is the last look.
-            Some(left) if !left.is_zero() => thread::park_timeout(left),
-            _ => thread::park(),
+        // The round after this time is the last look.
+        let left = dozes_for.and_then(|time| SETTLED.checked_sub(time));
+        let left = left.filter(|left| !left.is_zero());
+        match left.into_iter().chain(at_most).min() {
+            Some(time) => thread::park_timeout(time),
+            None => thread::park(),
+        }
+    }
+
+    /// [Sleeps](Self::sleep) for this time, or [dozes](Self::doze) if there is none.
+    pub fn sleep_or_doze(&mut self, nap: Option<Duration>) {
+        match nap {
+            Some(nap) => self.sleep(nap),
+            None => self.doze(None),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use std::sync::atomic::AtomicU32;
     use std::sync::mpsc::{Sender, channel};
-    use super::*;
 
     /// Reports each time that it begins, and panics the first `panics` times.
     fn begin(begun: &AtomicU32, panics: u32, reports: &Lock<Option<Sender<u32>>>) {
@@ -354,7 +366,7 @@ mod tests {
                     if let Some(reports) = &*REPORTS.lock() {
                         let _ = reports.send(pushed);
                     }
-                    sleeper.sleep(None);
+                    sleeper.doze(None);
                 }
             },
             || {},

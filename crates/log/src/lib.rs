@@ -48,10 +48,10 @@ pub use tracing_logger::TracingLogger;
 
 /// A destination for single measurements: a `TensorBoard` log, a channel, a metrics exporter.
 ///
-/// Loggers are called on a thread of the profiler, never on the measured one, one call at a time
-/// for each name. (Only a scope with `sync = true` calls them on the measured thread.) A logger that
+/// Loggers are called on a thread of the profiler, never on the measured one, one call at a time.
+/// (Only a scope with `sync = true` calls them on the measured thread.) A logger that
 /// fails, panics or blocks does not affect the program: the lost entries are counted, and a warning
-/// is shown once.
+/// is shown once. While a logger blocks, the others wait: let it pass slow work to another thread.
 ///
 /// Closures `|tag, milliseconds, step|` are accepted wherever a logger is; see [`IntoLogger`].
 ///

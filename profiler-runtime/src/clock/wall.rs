@@ -75,7 +75,11 @@ impl WallAnchor {
     /// Returns the wall time of a reading of [`Clock::ticks`](super::Clock::ticks) before the anchor.
     pub(crate) fn wall_time(&self, ticks: u64) -> SystemTime {
         let age = clock().nanoseconds(self.ticks.saturating_sub(ticks) as f64);
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it saturates"
+        )]
         let age = Duration::from_nanos(age as u64);
         self.wall.checked_sub(age).unwrap_or(self.wall)
     }

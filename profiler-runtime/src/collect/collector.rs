@@ -57,7 +57,9 @@ pub(super) fn has_ended() -> bool {
 
 /// Counts the waiting records as dropped and releases threads that wait for a flush. Called when the collector ends.
 fn ended() {
-    Collector::default().drain().drop_all(DropReason::NoCollector);
+    Collector::default()
+        .drain()
+        .drop_all(DropReason::NoCollector);
     FLUSHES.recheck_served();
 }
 
@@ -70,7 +72,7 @@ fn run() {
         let nap = collector.round();
         losses::warn_of_drops();
         own_cost::note_background();
-        sleeper.sleep(nap);
+        sleeper.sleep_or_doze(nap);
     }
 }
 

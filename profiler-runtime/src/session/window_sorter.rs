@@ -91,7 +91,7 @@ fn run() {
         THREAD.clear_wakeup();
         let nap = sorter.round();
         own_cost::note_background();
-        sleeper.sleep(nap);
+        sleeper.sleep_or_doze(nap);
     }
 }
 

@@ -40,8 +40,8 @@ pub struct FlushReport {
 /// Waits until the GPU times measured so far have been read, everything logged so far has reached its logger, and the
 /// loggers are flushed; at most for `timeout`.
 ///
-/// Apart from the argument `sync`, nothing else in the profiler waits for the device. Measured threads continue. A logger
-/// that does not return does not prolong the wait.
+/// Apart from the argument `sync`, nothing else in the profiler waits for the device. Measured threads continue. While a logger
+/// does not return, nothing arrives at the others, and the wait lasts for `timeout`.
 ///
 /// # Examples
 ///

@@ -26,7 +26,7 @@ fn without_threads(backend: &str) -> OnDriver {
 }
 
 const NO_COLLECTOR: &str =
-    "profiler: warning: the profiler's thread profiler-collector cannot be started";
+    "profiler: warning: the profiler's thread profiler-log cannot be started";
 const NO_RESOLVER: &str =
     "profiler: warning: the profiler's thread profiler-cuda cannot be started";
 

@@ -98,12 +98,7 @@ fn each_thread_of_the_profiler_blocks_all_that_the_program_may_wait_for() {
     if !measuring() {
         return;
     }
-    for name in [
-        "profiler-collec",
-        "profiler-log",
-        "profiler-window",
-        "profiler-export",
-    ] {
+    for name in ["profiler-log", "profiler-window", "profiler-export"] {
         assert_eq!(line(name), Some(!open), "{name}: {stdout}");
     }
     let others = stdout

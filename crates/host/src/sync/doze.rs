@@ -145,11 +145,7 @@ mod loom_tests {
                     }
                 }
             });
-            take(
-                &doze,
-                || std::iter::from_fn(|| consumer.pop()).count(),
-                2,
-            );
+            take(&doze, || std::iter::from_fn(|| consumer.pop()).count(), 2);
             pushing.join().unwrap();
         });
     }

@@ -257,7 +257,11 @@ impl Counts {
         for rest in rests {
             let (from, until) = (rest.from.max(from), rest.until.min(piece.until));
             let missed = until.saturating_sub(from) as f64 / rest.interval;
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+            #[allow(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a count"
+            )]
             let missed = missed.round() as u64;
             self.outside += missed;
         }

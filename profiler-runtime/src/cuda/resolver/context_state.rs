@@ -1,5 +1,7 @@
 //! The part of a round that concerns one CUDA context.
 
+use std::time::Duration;
+
 use profiler_cuda_sys::driver::{Failed, Fault};
 use profiler_log::Logger;
 use profiler_report::CudaLoss;
@@ -19,6 +21,8 @@ use crate::cuda::nvml::energy;
 /// A pool that was not used for this long is trimmed to [`KEPT_PAIRS`] pairs.
 const TRIM_AFTER_NS: f64 = 5e9;
 const KEPT_PAIRS: usize = 48;
+/// How often graphs that were not replayed lately are looked at, as far as [`captured`](super::captured) has it.
+const POLL_GRAPHS: Duration = Duration::from_millis(200);
 
 /// The resolver's state of one context in which something was measured.
 pub(super) struct ContextState {
@@ -265,10 +269,26 @@ impl ContextState {
         code.fault() == Fault::ContextGone
     }
 
+    /// Returns for how long nothing was measured, in nanoseconds.
+    fn unused_ns(&self) -> f64 {
+        clock().nanoseconds(now().saturating_sub(self.last_used) as f64)
+    }
+
     /// Returns `true` if the pool should be trimmed now.
     fn is_trim_due(&self) -> bool {
-        let unused = clock().nanoseconds(now().saturating_sub(self.last_used) as f64);
-        !self.is_trimmed && unused > TRIM_AFTER_NS
+        !self.is_trimmed && self.unused_ns() > TRIM_AFTER_NS
+    }
+
+    /// Returns when the context needs a round although nothing is measured: to trim its pool, or to look for the first replays
+    /// of its graphs. `None` if it needs none.
+    pub(super) fn next_task(&self) -> Option<Duration> {
+        if !self.captured.is_empty() {
+            return Some(POLL_GRAPHS);
+        }
+        let trim_in = (TRIM_AFTER_NS - self.unused_ns()).max(0.0) / 1e9;
+        let trim_in = Duration::try_from_secs_f64(trim_in).unwrap_or_default();
+        // A context that cannot be made current now is asked again.
+        (!self.is_trimmed).then_some(trim_in.max(POLL_GRAPHS))
     }
 
     /// Gives back memory that was not used for a while.

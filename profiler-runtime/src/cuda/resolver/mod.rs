@@ -52,7 +52,7 @@ pub(crate) use self::exit_gate::ExitGate;
 use self::flush::Flushes;
 pub(crate) use self::flush::wait_until_read;
 pub(crate) use self::gauges::{high_water, in_flight, uncertainty};
-use self::pace::{Found, Pace};
+use self::pace::{Found, Pace, Waiting};
 use self::progress::ReadProgress;
 pub(crate) use self::progress::ReadSoFar;
 use self::state::ResolverState;
@@ -143,12 +143,14 @@ fn run() {
         losses::warn_of_drops();
         let found = Found {
             progress,
-            is_watching: state.is_watching(),
             is_urgent: !flushes.is_empty(),
-            is_starved: state.is_starved(),
+            waiting: state.waiting(),
         };
-        IS_STARVED.store(found.is_starved, Relaxed);
-        sleeper.sleep(pace.poll_interval(found));
+        IS_STARVED.store(found.waiting == Waiting::AllPairs, Relaxed);
+        match pace.poll_interval(found) {
+            Some(time) => sleeper.sleep(time),
+            None => sleeper.doze(state.next_task()),
+        }
     }
 }
 

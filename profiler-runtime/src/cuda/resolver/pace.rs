@@ -17,12 +17,20 @@ const QUIET_ROUNDS: u32 = 50;
 pub(super) struct Found {
     /// It took or read something.
     pub(super) progress: bool,
-    /// Scopes wait for the device, or replays may come.
-    pub(super) is_watching: bool,
     /// A flush waits.
     pub(super) is_urgent: bool,
-    /// Nearly all pairs that there may be wait for the device.
-    pub(super) is_starved: bool,
+    pub(super) waiting: Waiting,
+}
+
+/// What waits for the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Waiting {
+    #[default]
+    Nothing,
+    /// Scopes wait, or replays may come.
+    Some,
+    /// Nearly all pairs wait that there may be.
+    AllPairs,
 }
 
 /// The pace of the resolver: it backs off while nothing happens. A full ring wakes it at any time.
@@ -35,12 +43,12 @@ pub(super) struct Pace {
 impl Pace {
     /// Returns how long to sleep after a round; `None` until a scope ends.
     pub(super) fn poll_interval(&mut self, found: Found) -> Option<Duration> {
-        self.quiet_rounds = if found.progress || found.is_watching {
+        self.quiet_rounds = if found.progress || found.waiting != Waiting::Nothing {
             0
         } else {
             self.quiet_rounds.saturating_add(1)
         };
-        self.interval = if found.is_starved {
+        self.interval = if found.waiting == Waiting::AllPairs {
             // The device is behind: however early its times are read, it makes no pairs free sooner.
             POLL_BACKED_OFF
         } else if found.progress {
@@ -62,12 +70,11 @@ mod tests {
 
     const NOTHING: Found = Found {
         progress: false,
-        is_watching: false,
         is_urgent: false,
-        is_starved: false,
+        waiting: Waiting::Nothing,
     };
     const WATCHING: Found = Found {
-        is_watching: true,
+        waiting: Waiting::Some,
         ..NOTHING
     };
     const PROGRESS: Found = Found {
@@ -111,7 +118,7 @@ mod tests {
     fn a_device_that_is_behind_is_asked_no_more_often_for_its_progress() {
         let mut pace = Pace::default();
         let starved = Found {
-            is_starved: true,
+            waiting: Waiting::AllPairs,
             ..PROGRESS
         };
         assert_eq!(pace.poll_interval(starved), Some(POLL_BACKED_OFF));

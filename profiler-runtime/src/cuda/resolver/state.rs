@@ -4,11 +4,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 use std::thread;
+use std::time::Duration;
 
 use profiler_report::CudaLoss;
 
 use super::completion::{self, Completion};
 use super::context_state::ContextState;
+use super::pace::Waiting;
 use super::{gauges, rings, take_suspicion, totals};
 use crate::cuda::context::measurement::GpuMeasurement;
 use crate::cuda::context::{self, Context};
@@ -88,14 +90,22 @@ impl<D: EventApi> ResolverState<D> {
         self.contexts.values().map(ContextState::pending).sum()
     }
 
-    /// Returns `true` if scopes wait for the device, or replays of graphs are expected.
-    pub(super) fn is_watching(&self) -> bool {
-        self.contexts.values().any(ContextState::is_watched)
+    /// Returns what waits for the device.
+    pub(super) fn waiting(&self) -> Waiting {
+        let contexts = || self.contexts.values();
+        if contexts().any(ContextState::is_starved) {
+            Waiting::AllPairs
+        } else if contexts().any(ContextState::is_watched) {
+            Waiting::Some
+        } else {
+            Waiting::Nothing
+        }
     }
 
-    /// Returns `true` if nearly all pairs of a context wait for the device, although it may make no more.
-    pub(super) fn is_starved(&self) -> bool {
-        self.contexts.values().any(ContextState::is_starved)
+    /// Returns when a round is needed although no scope ends before it, if one is.
+    pub(super) fn next_task(&self) -> Option<Duration> {
+        let tasks = self.contexts.values().filter_map(ContextState::next_task);
+        tasks.min()
     }
 
     /// Returns when the oldest unread scope ended on the CPU, in ticks; `u64::MAX` if all have been read.

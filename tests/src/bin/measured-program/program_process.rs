@@ -126,7 +126,6 @@ fn show_masks() {
     println!("after {}", mask("self").unwrap_or_default());
     // Threads name themselves, and sessions start their threads, a moment later.
     let expected = [
-        "profiler-collec",
         "profiler-log",
         "profiler-window",
         "profiler-export",

@@ -116,7 +116,7 @@ fn a_flush_can_tell_which_scopes_it_waits_for() {
     (1..=2).for_each(|key| fixture.drain(TestScope::numbered(key)));
     fixture.state.enqueue_until(2);
     let end = fixture.state.next_sequence();
-    assert!(!fixture.poll() && fixture.state.is_watching());
+    assert!(!fixture.poll() && fixture.state.waiting() == Waiting::Some);
     assert!(fixture.state.oldest_pending() < end);
     fixture.driver.release();
     fixture.driver.hold();
