@@ -111,7 +111,7 @@ impl Devices<'_> {
             return GpuIdle::default();
         }
         let charged = Charged::of(timeline, callers);
-        let mut seen = vec![false; timeline.slices.len()];
+        let mut seen = Vec::new();
         let devices = self.devices.values();
         GpuIdle {
             devices: devices
@@ -133,7 +133,7 @@ impl Devices<'_> {
         let mut works = works::of(timeline, &charged);
         let processors = Processors::of(timeline, &threads);
         let waits = WaitCalls::of(timeline, &charged, &threads);
-        let mut seen = vec![false; timeline.slices.len()];
+        let mut seen = Vec::new();
         let devices = devices.into_iter().map(|(key, device)| {
             let (track, pieces) = (device.track, device.pieces);
             let works = works.remove(&key).unwrap_or_default();
@@ -172,7 +172,7 @@ pub(super) fn is_charged(segment: &DeviceSegment) -> bool {
 pub(super) fn sums(
     segments: &[DeviceSegment],
     charged: &Charged<'_>,
-    forest: &Forest,
+    forest: &Forest<'_>,
 ) -> DeviceIdle {
     let mut device = DeviceIdle::default();
     // How long the next work has been launched: a time in which nothing was recorded may divide that.
@@ -209,7 +209,7 @@ pub(super) fn sums(
 fn account(
     mut segments: Vec<DeviceSegment>,
     charged: &Charged<'_>,
-    seen: &mut [bool],
+    seen: &mut Vec<bool>,
 ) -> DeviceIdle {
     let forest = charged.forest(&segments, seen);
     let before_first = segments.iter().filter(|segment| segment.is_before_first);

@@ -15,6 +15,10 @@ pub(super) struct Charged<'t> {
     /// For each slice, the number of its name's text.
     texts: Vec<u32>,
     names: Vec<(&'t str, &'t str)>,
+    /// For each slice, the number of its path; [`NONE`] for those whose callers are in a circle.
+    path_of: Vec<u32>,
+    /// For each path, the one around it and the number of its last text.
+    paths: Vec<(u32, u32)>,
 }
 
 /// Idle time: all of it, and the part in launch calls.
@@ -64,10 +68,26 @@ impl<'t> Charged<'t> {
             let number = known.entry(slice.name);
             *number.or_insert_with(|| number_of(slice.name))
         });
+        let texts: Vec<u32> = texts.collect();
+        let mut path_of = vec![NONE; texts.len()];
+        let mut paths = Vec::new();
+        let mut known = HashMap::new();
+        for visit in Walk::new(callers, |_| true) {
+            if let Visit::Enter(index) = visit {
+                let around = path_of.get(callers[index] as usize);
+                let path = (around.copied().unwrap_or(NONE), texts[index]);
+                path_of[index] = *known.entry(path).or_insert_with(|| {
+                    paths.push(path);
+                    u32::try_from(paths.len() - 1).unwrap_or(NONE)
+                });
+            }
+        }
         Self {
-            texts: texts.collect(),
+            texts,
             callers,
             names,
+            path_of,
+            paths,
         }
     }
 
@@ -103,50 +123,50 @@ impl<'t> Charged<'t> {
         u32::try_from(place).ok()
     }
 
-    /// Returns the calls of segments and those around them. `seen` is `false` for each slice, and is so again afterwards.
-    pub(super) fn forest(&self, segments: &[DeviceSegment], seen: &mut [bool]) -> Forest {
-        let mut calls = Vec::new();
-        for mut call in segments.iter().filter_map(|segment| segment.call) {
-            while let Some(known @ false) = seen.get_mut(call as usize) {
+    /// Returns the paths of the calls of segments, and the paths around them. `seen` is `false` for each path, and is so again
+    /// afterwards.
+    pub(super) fn forest(&self, segments: &[DeviceSegment], seen: &mut Vec<bool>) -> Forest<'_> {
+        seen.resize(self.paths.len(), false);
+        let mut paths = Vec::new();
+        for call in segments.iter().filter_map(|segment| segment.call) {
+            let mut path = self.path_of.get(call as usize).copied().unwrap_or(NONE);
+            while let Some(known @ false) = seen.get_mut(path as usize) {
                 *known = true;
-                calls.push(call);
-                call = self.caller(call);
+                paths.push(path);
+                path = self.paths[path as usize].0;
             }
         }
-        for call in &calls {
-            seen[*call as usize] = false;
+        for path in &paths {
+            seen[*path as usize] = false;
         }
-        calls.sort_unstable();
+        paths.sort_unstable();
         let place = |in_order: &[u32], wanted: u32| {
             let place = in_order.binary_search(&wanted);
             place.map_or(NONE, |place| u32::try_from(place).unwrap_or(NONE))
         };
-        let parents: Vec<u32> = calls
-            .iter()
-            .map(|call| place(&calls, self.caller(*call)))
-            .collect();
-        let text_of = |call: &u32| self.text_of(*call);
-        let mut texts: Vec<u32> = calls.iter().map(text_of).collect();
+        let all = || paths.iter().map(|path| self.paths[*path as usize]);
+        let parents: Vec<u32> = all().map(|(parent, _)| place(&paths, parent)).collect();
+        let mut texts: Vec<u32> = all().map(|(_, text)| text).collect();
         texts.sort_unstable();
         texts.dedup();
-        let functions = calls.iter().map(|call| place(&texts, text_of(call)));
         Forest {
-            functions: functions.collect(),
+            functions: all().map(|(_, text)| place(&texts, text)).collect(),
             texts,
             visits: Walk::new(&parents, |_| true).collect(),
-            calls,
+            paths,
+            path_of: &self.path_of,
         }
     }
 
     /// Adds up the idle times of segments by function. All of them are in the forest.
     pub(super) fn charges<'s>(
         &self,
-        forest: &Forest,
+        forest: &Forest<'_>,
         segments: impl Iterator<Item = &'s DeviceSegment>,
     ) -> Vec<IdleCharge> {
         let mut outside = Tally::default();
-        // The idle time of each call itself.
-        let mut own = vec![Waited::default(); forest.calls.len()];
+        // The idle time of each path itself.
+        let mut own = vec![Waited::default(); forest.len()];
         for segment in segments {
             let length = segment.end_ns.saturating_sub(segment.start_ns);
             let in_call = match segment.state {
@@ -179,8 +199,8 @@ impl<'t> Charged<'t> {
     }
 
     /// Adds up the busy times of segments by function. All of them are in the forest.
-    pub(super) fn busy(&self, forest: &Forest, segments: &[DeviceSegment]) -> Vec<BusyTime> {
-        let mut own = vec![Waited::default(); forest.calls.len()];
+    pub(super) fn busy(&self, forest: &Forest<'_>, segments: &[DeviceSegment]) -> Vec<BusyTime> {
+        let mut own = vec![Waited::default(); forest.len()];
         let mut outside = Waited::default();
         for segment in segments {
             if segment.state != DeviceState::Busy {
@@ -217,7 +237,7 @@ impl<'t> Charged<'t> {
     /// Chooses the functions that are shown apart.
     pub(super) fn functions(
         &self,
-        forest: &Forest,
+        forest: &Forest<'_>,
         segments: &mut [DeviceSegment],
     ) -> Vec<DeviceFunction> {
         // A step is no function.
@@ -227,7 +247,7 @@ impl<'t> Charged<'t> {
         });
         let calls = shown::Calls {
             visits: &forest.visits,
-            calls: &forest.calls,
+            forest,
             functions: &forest.functions,
             names: &names.collect::<Vec<_>>(),
         };
@@ -235,28 +255,40 @@ impl<'t> Charged<'t> {
     }
 }
 
-/// The calls of a device's segments, and those around them: few of all calls, where there are many devices.
-pub(super) struct Forest {
-    /// In their order. Their functions and the steps of the walk are by their places here.
-    calls: Vec<u32>,
+/// The paths that the calls of a device's segments have, and those around them. Calls whose functions are the same from the
+/// outermost on have one path: there are few of these, however many calls.
+pub(super) struct Forest<'c> {
+    /// The numbers of the paths, in order. Their functions and the steps of the walk are by their places here.
+    paths: Vec<u32>,
     functions: Vec<u32>,
     /// The number of the text of each function.
     texts: Vec<u32>,
     visits: Vec<Visit>,
+    path_of: &'c [u32],
 }
 
-impl Forest {
-    /// Returns the time of the call of a segment, of the times of all calls.
-    fn own<'o>(&self, segment: &DeviceSegment, own: &'o mut [Waited]) -> Option<&'o mut Waited> {
-        let place = self.calls.binary_search(&segment.call?).ok()?;
-        own.get_mut(place)
+impl Forest<'_> {
+    /// Returns the place of the path of a segment's call.
+    pub(super) fn place(&self, segment: &DeviceSegment) -> Option<usize> {
+        let path = self.path_of.get(segment.call? as usize)?;
+        self.paths.binary_search(path).ok()
     }
 
-    /// Adds the times of calls to those of their functions, and of the functions around them. Returns the functions that have
+    /// Returns how many paths there are.
+    pub(super) fn len(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// Returns the time of the path of a segment's call, of the times of all paths.
+    fn own<'o>(&self, segment: &DeviceSegment, own: &'o mut [Waited]) -> Option<&'o mut Waited> {
+        own.get_mut(self.place(segment)?)
+    }
+
+    /// Adds the times of paths to those of their functions, and of the functions around them. Returns the functions that have
     /// some, with the numbers of their texts.
     fn by_function(&self, own: &[Waited]) -> impl Iterator<Item = (u32, Tally)> {
         let mut tallies = vec![Tally::default(); self.texts.len()];
-        // The sums of the calls that the walk is in.
+        // The sums of the paths that the walk is in.
         let mut sums: Vec<Waited> = Vec::new();
         for visit in &self.visits {
             match *visit {

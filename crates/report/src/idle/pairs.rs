@@ -141,7 +141,7 @@ pub(super) fn of_timeline(timeline: &Timeline) -> GpuPairs {
     let threads = Threads::of(timeline, &callers);
     let gaps = Gaps::default();
     let charged = Charged::of(timeline, &callers);
-    let mut seen = vec![false; slices.len()];
+    let mut seen = Vec::new();
     let devices = devices.into_values().map(|(track, mut pairs, unplaced)| {
         pairs.retain(|pair| pair.start < pair.end);
         let all = || pairs.iter();

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use super::charged::Forest;
 use super::{DeviceFunction, DeviceSegment, DeviceState};
 use crate::in_order::InOrder as _;
 use crate::walk::Visit;
@@ -16,11 +17,11 @@ const PARTS: [i64; 3] = [20, 12, 8];
 
 /// What the choice is made from.
 pub(super) struct Calls<'c> {
-    /// A walk through the calls that time is charged to, and those around them.
+    /// The paths of the calls that time is charged to, and those around them.
+    pub(super) forest: &'c Forest<'c>,
+    /// A walk through the paths, by their places in the forest.
     pub(super) visits: &'c [Visit],
-    /// The calls, in their order. Steps of the walk name their places here.
-    pub(super) calls: &'c [u32],
-    /// For each call, the number of its function.
+    /// For each path, the number of its last function.
     pub(super) functions: &'c [u32],
     /// The names and locations of functions. An empty name is never shown.
     pub(super) names: &'c [(&'c str, &'c str)],
@@ -40,11 +41,15 @@ pub(super) fn is_of_function(segment: &DeviceSegment) -> bool {
 /// innermost around its call.
 pub(super) fn choose(segments: &mut [DeviceSegment], calls: &Calls<'_>) -> Vec<DeviceFunction> {
     let length = |segment: &DeviceSegment| segment.end_ns.saturating_sub(segment.start_ns);
-    let mut own = vec![0_i64; calls.calls.len()];
+    let mut own = vec![0_i64; calls.forest.len()];
     let mut all = 0_i64;
     for segment in segments.iter().filter(|segment| is_of_function(segment)) {
         all = all.saturating_add(length(segment));
-        if let Some(own) = calls.place(segment).and_then(|place| own.get_mut(place)) {
+        if let Some(own) = calls
+            .forest
+            .place(segment)
+            .and_then(|place| own.get_mut(place))
+        {
             *own = own.saturating_add(length(segment));
         }
     }
@@ -71,7 +76,7 @@ pub(super) fn choose(segments: &mut [DeviceSegment], calls: &Calls<'_>) -> Vec<D
         .iter_mut()
         .filter(|segment| is_of_function(segment))
     {
-        segment.function = calls.place(segment).and_then(|place| shown[place]);
+        segment.function = calls.forest.place(segment).and_then(|place| shown[place]);
         let place = segment.function.map(|function| function as usize);
         if let Some(function) = place.and_then(|place| functions.get_mut(place)) {
             let sum = match segment.state {
@@ -116,7 +121,7 @@ struct Time {
     depth: usize,
 }
 
-/// A call that the walk is in.
+/// A path that the walk is in.
 struct Frame {
     function: u32,
     sum: i64,
@@ -127,11 +132,6 @@ struct Frame {
 }
 
 impl Calls<'_> {
-    /// Returns the place of the call of a segment.
-    fn place(&self, segment: &DeviceSegment) -> Option<usize> {
-        self.calls.binary_search(&segment.call?).ok()
-    }
-
     /// Chooses functions until none is left that has one of `parts` parts of the charged time: always the one with the
     /// shortest time, which is the most specific.
     fn chosen(&self, own: &[i64], charged: i64, parts: i64) -> Vec<u32> {
@@ -195,9 +195,9 @@ impl Calls<'_> {
         times
     }
 
-    /// Returns for each call which of the chosen functions it belongs to.
+    /// Returns for each path which of the chosen functions it belongs to.
     fn shown(&self, chosen: &[u32]) -> Vec<Option<u32>> {
-        let mut shown = vec![None; self.calls.len()];
+        let mut shown = vec![None; self.forest.len()];
         let mut around: Vec<Option<u32>> = Vec::new();
         for visit in self.visits {
             match *visit {
