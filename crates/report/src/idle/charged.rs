@@ -83,8 +83,8 @@ impl<'t> Charged<'t> {
             }
         }
         Self {
-            texts,
             callers,
+            texts,
             names,
             path_of,
             paths,
