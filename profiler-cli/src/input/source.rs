@@ -3,6 +3,7 @@
 use std::io::{self, BufReader, Cursor, Read};
 
 use flate2::read::MultiGzDecoder;
+use memchr::{memchr_iter, memrchr};
 use serde::de::{Deserialize, DeserializeOwned, Error as _, IgnoredAny};
 use serde_json::error::Category;
 
@@ -52,8 +53,10 @@ pub(super) struct Source<'r> {
     start: usize,
     /// The position of the first byte of the window.
     at: Position,
-    /// Why the content ends, once it has ended; `None` for its end.
-    end: Option<Option<InputError>>,
+    /// The window holds the last of the content.
+    is_at_end: bool,
+    /// Why that is the last, if the content goes on.
+    failure: Option<InputError>,
 }
 
 /// How many lines are before a place in a text, and how many bytes of its line.
@@ -65,8 +68,8 @@ struct Position {
 
 impl Position {
     fn after(self, bytes: &[u8]) -> Self {
-        let line = bytes.iter().filter(|byte| **byte == b'\n').count();
-        match bytes.iter().rposition(|byte| *byte == b'\n') {
+        let line = memchr_iter(b'\n', bytes).count();
+        match memrchr(b'\n', bytes) {
             Some(last) => Self {
                 line: self.line + line,
                 column: bytes.len() - last - 1,
@@ -136,7 +139,8 @@ impl<'r> Source<'r> {
             window: Vec::new(),
             start: 0,
             at: Position::default(),
-            end: None,
+            is_at_end: false,
+            failure: None,
         })
     }
 
@@ -179,7 +183,7 @@ impl<'r> Source<'r> {
         self.window.drain(..self.start);
         self.start = 0;
         let wanted = bytes.saturating_sub(self.window.len());
-        if self.end.is_some() || wanted == 0 {
+        if self.is_at_end || wanted == 0 {
             return;
         }
         let content = &mut self.content;
@@ -190,17 +194,17 @@ impl<'r> Source<'r> {
             .take(left.min(wanted as u64))
             .read_to_end(&mut self.window);
         match read {
-            Err(error) => self.end = Some(Some(InputError::of_io(error))),
+            Err(error) => self.failure = Some(InputError::of_io(error)),
             Ok(count) => {
                 self.read += count as u64;
                 if self.read > self.max_bytes {
                     let max_bytes = self.max_bytes;
-                    self.end = Some(Some(InputError::TooLarge { max_bytes }));
-                } else if count < wanted {
-                    self.end = Some(None);
+                    self.failure = Some(InputError::TooLarge { max_bytes });
                 }
+                self.is_at_end = count < wanted;
             }
         }
+        self.is_at_end |= self.failure.is_some();
     }
 
     /// Reads more. Returns `false` if there is no more.
@@ -213,10 +217,7 @@ impl<'r> Source<'r> {
 
     /// Fails if the content ended for another reason than its end.
     fn take_failure(&mut self) -> Result<(), InputError> {
-        match self.end.as_mut().and_then(Option::take) {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
+        self.failure.take().map_or(Ok(()), Err)
     }
 
     /// Returns why a value is not whole.

@@ -449,7 +449,10 @@ impl<'de> Deserialize<'de> for Value<'de> {
 
 /// Returns the beginning of a text, as long as a name may be.
 fn cut(text: Cow<'_, str>) -> Cow<'_, str> {
-    let end = text.floor_char_boundary(Limits::NAME_BYTES);
+    let mut end = text.len().min(Limits::NAME_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
     if end == text.len() {
         return text;
     }

@@ -139,7 +139,7 @@ fn events_are_whole_wherever_the_window_ends() {
         (1.5, 2.25),
         r#""correlation": 12.5e1, "x": [-1.5, true, "\u00e9"]"#,
     );
-    let whole = of_text(&format!("[{}]", vec![event.as_str(); 3].join(",")));
+    let whole = of_text(&format!("[{}]", [event.as_str(); 3].join(",")));
     let before = (256 << 10) - event.len() - 1;
     for cut in 0..event.len() {
         let spaces = " ".repeat(before + cut - event.len());
