@@ -1,5 +1,7 @@
 //! The rank of a trace as HTA finds it, without parsing.
 
+use memchr::memmem;
+
 /// The text before the rank.
 const KEY: &[u8] = b"\"rank\":";
 
@@ -28,11 +30,18 @@ impl Default for ScanState {
 
 impl RankFinder {
     pub(super) fn look(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            if matches!(self.state, ScanState::Found(_)) {
-                return;
+        let mut rest = bytes;
+        while !matches!(self.state, ScanState::Found(_)) {
+            if matches!(self.state, ScanState::Key(0)) {
+                // Without the key, its beginning may still be at the end.
+                let most = rest.len().saturating_sub(KEY.len() - 1);
+                rest = &rest[memmem::find(rest, KEY).unwrap_or(most)..];
             }
+            let Some((byte, after)) = rest.split_first() else {
+                return;
+            };
             self.state = self.state.next(*byte);
+            rest = after;
         }
     }
 

@@ -48,7 +48,7 @@ pub enum InputError {
         /// The limit in bytes.
         max_bytes: u64,
     },
-    /// One event, or another value that is kept, is too large.
+    /// Each event, or another value that is kept, is too large.
     #[error(
         "has an event of more than {max_bytes} bytes, which no profiler writes: see that it is a trace"
     )]

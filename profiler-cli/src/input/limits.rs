@@ -21,9 +21,9 @@ impl Limits {
         max_events: 10_000_000,
     };
     /// The largest summary in bytes. Unlike a trace, it is in memory as a whole.
-    pub const SUMMARY_BYTES: u64 = 64 << 20;
+    pub const SUMMARY_BYTES: usize = 64 << 20;
     /// The largest event in bytes.
-    pub const EVENT_BYTES: u64 = 4 << 20;
+    pub const EVENT_BYTES: usize = 4 << 20;
     /// The longest name in bytes; longer ones are cut.
     pub const NAME_BYTES: usize = 1024;
     /// The bytes of all different names.

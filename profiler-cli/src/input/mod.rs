@@ -17,7 +17,7 @@ pub use self::error::InputError;
 pub use self::kind::Converted;
 use self::kind::Kind;
 pub use self::limits::Limits;
-use self::source::{BEGINNING, Counted, Source, Watch};
+use self::source::{BEGINNING, Counted, Source};
 use crate::progress::Progress;
 
 /// The content of a file.
@@ -49,13 +49,12 @@ impl Input {
     ///
     /// Returns an error if the content cannot be read, is neither a summary nor a trace, or exceeds a limit.
     pub fn from_reader(content: impl Read, name: &str, limits: Limits) -> Result<Self, InputError> {
-        let watch = Watch::new(limits.max_bytes);
-        let mut source = Source::new(content, &watch)?;
+        let mut source = Source::new(content, limits.max_bytes)?;
         match Kind::of(source.beginning()?) {
             None => Err(InputError::Empty),
             Some(Kind::Summary) => Ok(Self::Summary(Box::new(summary::read(source)?))),
             Some(Kind::Trace | Kind::Object) => {
-                let timeline = trace::read(source, &watch, name, limits)?;
+                let timeline = trace::read(source, name, limits)?;
                 Ok(Self::Timeline(Box::new(timeline)))
             }
             Some(Kind::Converted(converted)) => Err(InputError::Converted(converted)),
@@ -75,14 +74,13 @@ pub(crate) enum Beginning {
 impl Beginning {
     /// Looks at the beginning of a file.
     pub(crate) fn of(path: &Path, max_bytes: u64) -> Result<Self, InputError> {
-        let watch = Watch::new(max_bytes);
-        let mut source = Source::new(File::open(path)?, &watch)?;
+        let mut source = Source::new(File::open(path)?, max_bytes)?;
         let beginning = source.beginning()?;
         Ok(match Kind::of(beginning) {
             Some(Kind::Summary) => Self::Summary,
             Some(Kind::Trace) => Self::Trace,
             // What would make it a trace may come later.
-            Some(Kind::Object) if beginning.len() as u64 == BEGINNING => Self::Trace,
+            Some(Kind::Object) if beginning.len() == BEGINNING => Self::Trace,
             _ => Self::Other,
         })
     }

@@ -1,83 +1,24 @@
 //! The bytes of a file on their way to a parser: decompressed, counted and limited.
 
-use std::cell::{Cell, RefCell};
-use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
+use std::io::{self, BufReader, Cursor, Read};
 
 use flate2::read::MultiGzDecoder;
+use memchr::{memchr_iter, memrchr};
+use serde::de::{Deserialize, DeserializeOwned, Error as _, IgnoredAny};
+use serde_json::error::Category;
 
 use super::{InputError, Limits};
 use crate::progress::Progress;
 
-/// The bytes at the beginning that tell what a file is.
-pub(super) const BEGINNING: u64 = 256 << 10;
+/// The bytes at the beginning that tell what a file is, and the most that are read at once.
+pub(super) const BEGINNING: usize = 256 << 10;
 /// The first bytes of each file that gzip wrote.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Counts what has been read so far. It is shared, because a parser owns its reader.
-pub(super) struct Watch {
-    max_bytes: u64,
-    read: Cell<u64>,
-    /// Bytes read since the current value began; `None` while the parser keeps no value.
-    in_value: Cell<Option<u64>>,
-    failure: RefCell<Option<InputError>>,
-}
-
-impl Watch {
-    pub(super) fn new(max_bytes: u64) -> Self {
-        Self {
-            max_bytes,
-            read: Cell::new(0),
-            in_value: Cell::new(None),
-            failure: RefCell::new(None),
-        }
-    }
-
-    /// Announces that the parser begins a value that it keeps, which ends at the next call.
-    pub(super) fn begin_value(&self) {
-        self.in_value.set(Some(0));
-    }
-
-    /// Announces that the parser keeps no further value.
-    pub(super) fn end_values(&self) {
-        self.in_value.set(None);
-    }
-
-    /// Records why reading stops. Parsers pass on only their own errors.
-    pub(super) fn fail(&self, error: InputError) {
-        self.failure.borrow_mut().get_or_insert(error);
-    }
-
-    /// Returns why reading stopped, given the error of the parser.
-    pub(super) fn failure(&self, error: serde_json::Error) -> InputError {
-        let failure = self.failure.borrow_mut().take();
-        failure.unwrap_or_else(|| InputError::of_json(error))
-    }
-
-    fn count(&self, bytes: usize) -> io::Result<()> {
-        let bytes = bytes as u64;
-        self.read.set(self.read.get() + bytes);
-        if self.read.get() > self.max_bytes {
-            return self.stop(InputError::TooLarge {
-                max_bytes: self.max_bytes,
-            });
-        }
-        if let Some(before) = self.in_value.get() {
-            let in_value = before + bytes;
-            if in_value > Limits::EVENT_BYTES {
-                return self.stop(InputError::EventTooLarge {
-                    max_bytes: Limits::EVENT_BYTES,
-                });
-            }
-            self.in_value.set(Some(in_value));
-        }
-        Ok(())
-    }
-
-    fn stop(&self, error: InputError) -> io::Result<()> {
-        self.fail(error);
-        Err(io::ErrorKind::FileTooLarge.into())
-    }
-}
+/// The error for a value that is longer than [`Limits::EVENT_BYTES`].
+pub(super) const TOO_LARGE: InputError = InputError::EventTooLarge {
+    max_bytes: Limits::EVENT_BYTES as u64,
+};
 
 /// A file that shows how much of it was read.
 pub(super) struct Counted<R> {
@@ -99,30 +40,85 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// A reader that stops at the limits.
-struct Watched<'w, R> {
-    inner: R,
-    watch: &'w Watch,
+/// The decompressed content of a file, of which a window is in memory.
+///
+/// Values are parsed in the window: a parser of slices takes half the time of one that gets a byte at a time, and texts
+/// without escapes need no copy. A value that the window cuts off is parsed again once more of it was read.
+pub(super) struct Source<'r> {
+    content: Box<dyn Read + 'r>,
+    max_bytes: u64,
+    read: u64,
+    window: Vec<u8>,
+    /// Where the bytes begin that were not consumed.
+    start: usize,
+    /// The position of the first byte of the window.
+    at: Position,
+    /// The window holds the last of the content.
+    is_at_end: bool,
+    /// Why that is the last, if the content goes on.
+    failure: Option<InputError>,
 }
 
-impl<R: Read> Read for Watched<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        self.watch.count(count)?;
-        Ok(count)
+/// How many lines are before a place in a text, and how many bytes of its line.
+#[derive(Clone, Copy, Default)]
+struct Position {
+    line: usize,
+    column: usize,
+}
+
+impl Position {
+    fn after(self, bytes: &[u8]) -> Self {
+        let line = memchr_iter(b'\n', bytes).count();
+        match memrchr(b'\n', bytes) {
+            Some(last) => Self {
+                line: self.line + line,
+                column: bytes.len() - last - 1,
+            },
+            None => Self {
+                line: self.line,
+                column: self.column + bytes.len(),
+            },
+        }
+    }
+
+    /// Says what is wrong with the byte after it.
+    fn next(mut self, reason: &str) -> InputError {
+        self.column += 1;
+        self.error(reason)
+    }
+
+    /// Says what is wrong with the byte before it.
+    fn error(self, reason: &str) -> InputError {
+        InputError::Json {
+            line: self.line + 1,
+            column: self.column,
+            reason: reason.to_owned(),
+        }
     }
 }
 
-/// The decompressed content of a file.
-pub(super) struct Source<'w> {
-    reader: Chain<Cursor<Vec<u8>>, BufReader<Box<dyn Read + 'w>>>,
-    /// The error that follows the beginning.
-    error: Option<io::Error>,
-    watch: &'w Watch,
+/// What parsing a value came to.
+pub(super) enum Parsed<T> {
+    Value(T),
+    /// It is no such value.
+    Invalid(InputError),
+    /// It has more than [`Limits::EVENT_BYTES`].
+    TooLarge,
 }
 
-impl<'w> Source<'w> {
-    pub(super) fn new(content: impl Read + 'w, watch: &'w Watch) -> Result<Self, InputError> {
+impl<T> Parsed<T> {
+    /// Fails if there is no value.
+    pub(super) fn whole(self) -> Result<T, InputError> {
+        match self {
+            Self::Value(value) => Ok(value),
+            Self::Invalid(error) => Err(error),
+            Self::TooLarge => Err(TOO_LARGE),
+        }
+    }
+}
+
+impl<'r> Source<'r> {
+    pub(super) fn new(content: impl Read + 'r, max_bytes: u64) -> Result<Self, InputError> {
         let mut content = BufReader::with_capacity(64 << 10, content);
         // A pipe may return the first byte alone, so `fill_buf` is not enough.
         let mut magic = Vec::new();
@@ -132,81 +128,240 @@ impl<'w> Source<'w> {
             .read_to_end(&mut magic)?;
         let is_gzip = magic == GZIP;
         let content = Cursor::new(magic).chain(content);
-        let inner: Box<dyn Read + 'w> = if is_gzip {
-            let inner = MultiGzDecoder::new(content);
-            Box::new(Watched { inner, watch })
-        } else {
-            Box::new(Watched {
-                inner: content,
-                watch,
-            })
-        };
-        let inner = BufReader::with_capacity(64 << 10, inner);
         Ok(Self {
-            reader: Cursor::new(Vec::new()).chain(inner),
-            error: None,
-            watch,
+            content: if is_gzip {
+                Box::new(MultiGzDecoder::new(content))
+            } else {
+                Box::new(content)
+            },
+            max_bytes,
+            read: 0,
+            window: Vec::new(),
+            start: 0,
+            at: Position::default(),
+            is_at_end: false,
+            failure: None,
         })
     }
 
-    /// Returns the first bytes, which are then read again.
+    /// Returns the first bytes, which are not consumed.
     pub(super) fn beginning(&mut self) -> Result<&[u8], InputError> {
-        let (start, rest) = self.reader.get_mut();
-        if let Err(error) = rest.by_ref().take(BEGINNING).read_to_end(start.get_mut()) {
-            if start.get_ref().is_empty() {
-                return Err(self.failure(error));
-            }
-            self.error = Some(error);
+        self.fill(BEGINNING);
+        if self.unread().is_empty() {
+            self.take_failure()?;
         }
-        Ok(self.reader.get_ref().0.get_ref())
+        Ok(self.unread())
     }
 
     /// Reads all that is left as text.
-    pub(super) fn text(mut self, max_bytes: u64) -> Result<String, InputError> {
-        let mut bytes = Vec::new();
-        let read = self.by_ref().take(max_bytes + 1).read_to_end(&mut bytes);
-        read.map_err(|error| self.failure(error))?;
-        if bytes.len() as u64 > max_bytes {
+    pub(super) fn text(mut self, max_bytes: usize) -> Result<String, InputError> {
+        self.fill(max_bytes + 1);
+        if self.unread().len() > max_bytes {
+            let max_bytes = max_bytes as u64;
             return Err(InputError::TooLarge { max_bytes });
         }
+        self.take_failure()?;
+        let bytes = self.window.split_off(self.start);
         String::from_utf8(bytes).map_err(|error| {
             let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line_start = valid.iter().rposition(|byte| *byte == b'\n');
-            InputError::Json {
-                line: valid.split(|byte| *byte == b'\n').count(),
-                column: valid.len() - line_start.map_or(0, |at| at + 1) + 1,
-                reason: "the text is not UTF-8".to_owned(),
-            }
+            self.at.after(valid).next("the text is not UTF-8")
         })
     }
 
-    fn failure(&self, error: io::Error) -> InputError {
-        let failure = self.watch.failure.borrow_mut().take();
-        failure.unwrap_or_else(|| InputError::of_io(error))
+    /// Returns what is in the window and was not consumed.
+    fn unread(&self) -> &[u8] {
+        &self.window[self.start..]
     }
-}
 
-impl Read for Source<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let content = self.fill_buf()?;
-        let count = content.len().min(buffer.len());
-        buffer[..count].copy_from_slice(&content[..count]);
-        self.consume(count);
-        Ok(count)
+    pub(super) fn consume(&mut self, bytes: usize) {
+        self.start += bytes;
     }
-}
 
-impl BufRead for Source<'_> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        let (start, _) = self.reader.get_ref();
-        let is_at_end = start.position() == start.get_ref().len() as u64;
-        match self.error.take_if(|_| is_at_end) {
-            Some(error) => Err(error),
-            None => self.reader.fill_buf(),
+    /// Reads until so many bytes are unread, or the content ends.
+    fn fill(&mut self, bytes: usize) {
+        self.at = self.at.after(&self.window[..self.start]);
+        self.window.drain(..self.start);
+        self.start = 0;
+        let wanted = bytes.saturating_sub(self.window.len());
+        if self.is_at_end || wanted == 0 {
+            return;
+        }
+        let content = &mut self.content;
+        self.window.reserve(wanted);
+        // The limit may be exceeded by one byte, which shows that it is.
+        let left = self.max_bytes.saturating_sub(self.read).saturating_add(1);
+        let read = content
+            .take(left.min(wanted as u64))
+            .read_to_end(&mut self.window);
+        match read {
+            Err(error) => self.failure = Some(InputError::of_io(error)),
+            Ok(count) => {
+                self.read += count as u64;
+                if self.read > self.max_bytes {
+                    let max_bytes = self.max_bytes;
+                    self.failure = Some(InputError::TooLarge { max_bytes });
+                }
+                self.is_at_end = count < wanted;
+            }
+        }
+        self.is_at_end |= self.failure.is_some();
+    }
+
+    /// Reads more. Returns `false` if there is no more.
+    fn grow(&mut self) -> bool {
+        let before = self.unread().len();
+        let wanted = (2 * before).clamp(BEGINNING, Limits::EVENT_BYTES + 1);
+        self.fill(wanted.max(before));
+        self.unread().len() > before
+    }
+
+    /// Fails if the content ended for another reason than its end.
+    fn take_failure(&mut self) -> Result<(), InputError> {
+        self.failure.take().map_or(Ok(()), Err)
+    }
+
+    /// Returns why a value is not whole.
+    fn cut_off(&mut self) -> InputError {
+        self.take_failure().err().unwrap_or(InputError::Truncated)
+    }
+
+    /// Returns the next byte that is no white space, which is not consumed; `None` at the end.
+    pub(super) fn peek(&mut self) -> Result<Option<u8>, InputError> {
+        loop {
+            let is_space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+            let next = self.unread().iter().position(|byte| !is_space(byte));
+            let spaces = next.unwrap_or(self.unread().len());
+            self.consume(spaces);
+            if next.is_some() {
+                return Ok(self.unread().first().copied());
+            }
+            if !self.grow() {
+                return self.take_failure().map(|()| None);
+            }
         }
     }
 
-    fn consume(&mut self, bytes: usize) {
-        self.reader.consume(bytes);
+    /// Returns the next byte that is no white space, which is not consumed.
+    pub(super) fn expect(&mut self) -> Result<u8, InputError> {
+        self.peek()?.ok_or(InputError::Truncated)
     }
+
+    /// Says what is wrong with the next byte.
+    pub(super) fn invalid(&self, reason: &str) -> InputError {
+        self.at.after(&self.window[..self.start]).next(reason)
+    }
+
+    /// Parses the next value, which is then consumed if it is valid. `parse` gets bytes that begin with it, and returns how
+    /// many of them it takes; see [`parse`].
+    pub(super) fn value<R>(
+        &mut self,
+        mut parse: impl FnMut(&[u8]) -> serde_json::Result<(R, usize)>,
+    ) -> Result<Parsed<R>, InputError> {
+        self.expect()?;
+        loop {
+            let error = match parse(self.unread()) {
+                Ok((value, length)) => {
+                    let last = length.checked_sub(1).map(|last| self.unread()[last]);
+                    let is_whole = matches!(last, Some(b'}' | b']' | b'"'));
+                    // More digits may follow.
+                    if is_whole || length < self.unread().len() || !self.grow() {
+                        self.consume(length);
+                        return Ok(Parsed::Value(value));
+                    }
+                    continue;
+                }
+                Err(error) => error,
+            };
+            // A number that ends at a point is no number to the parser, and the rest may follow.
+            let is_at_end = offset(self.unread(), &error) >= self.unread().len();
+            if error.classify() != Category::Eof && !(is_at_end && self.grow()) {
+                return Ok(Parsed::Invalid(self.error(&error)));
+            }
+            if error.classify() != Category::Eof {
+                continue;
+            }
+            if self.unread().len() > Limits::EVENT_BYTES {
+                return Ok(Parsed::TooLarge);
+            }
+            if !self.grow() {
+                return Err(self.cut_off());
+            }
+        }
+    }
+
+    /// Parses the next value, which is not an event.
+    pub(super) fn other<T: DeserializeOwned>(&mut self) -> Result<T, InputError> {
+        self.value(|text| parse::<T>(text))?.whole()
+    }
+
+    /// Consumes the next value, of any depth and length.
+    pub(super) fn ignore(&mut self) -> Result<(), InputError> {
+        match self.value(|text| parse::<IgnoredAny>(text))? {
+            Parsed::Value(_) => Ok(()),
+            Parsed::Invalid(error) => Err(error),
+            Parsed::TooLarge => self.skip(u64::MAX),
+        }
+    }
+
+    /// Consumes what is left of a value up to a comma or a bracket that follows it, whatever else is in it. Fails if that is more
+    /// than `most` bytes.
+    pub(super) fn skip(&mut self, most: u64) -> Result<(), InputError> {
+        let (mut depth, mut in_text, mut is_escaped) = (0_u64, false, false);
+        let mut skipped = 0_u64;
+        loop {
+            let end = self.unread().iter().position(|byte| {
+                match byte {
+                    _ if is_escaped => is_escaped = false,
+                    b'\\' if in_text => is_escaped = true,
+                    b'"' => in_text = !in_text,
+                    _ if in_text => {}
+                    b'{' | b'[' => depth += 1,
+                    b'}' | b']' | b',' if depth == 0 => return true,
+                    b'}' | b']' => depth -= 1,
+                    _ => {}
+                }
+                false
+            });
+            let length = end.unwrap_or(self.unread().len());
+            skipped = skipped.saturating_add(length as u64);
+            if skipped > most {
+                return Err(TOO_LARGE);
+            }
+            self.consume(length);
+            if end.is_some() {
+                return Ok(());
+            }
+            if !self.grow() {
+                return Err(self.cut_off());
+            }
+        }
+    }
+
+    /// Returns the error of a parser that began with the first unread byte.
+    fn error(&self, error: &serde_json::Error) -> InputError {
+        let before = self.at.after(&self.window[..self.start]);
+        let position = Position {
+            line: before.line + error.line().saturating_sub(1),
+            column: error.column() + if error.line() <= 1 { before.column } else { 0 },
+        };
+        let reason = error.to_string();
+        let place = format!(" at line {} column {}", error.line(), error.column());
+        position.error(reason.strip_suffix(&place).unwrap_or(&reason))
+    }
+}
+
+/// Parses the first value of a text, and returns its length too. It may borrow from the text.
+pub(super) fn parse<'t, T: Deserialize<'t>>(text: &'t [u8]) -> serde_json::Result<(T, usize)> {
+    let mut values = serde_json::Deserializer::from_slice(text).into_iter();
+    let value = values
+        .next()
+        .unwrap_or_else(|| Err(serde_json::Error::custom("no value")))?;
+    Ok((value, values.byte_offset()))
+}
+
+/// Returns how many bytes of a text are before the place of an error, with the byte there.
+fn offset(text: &[u8], error: &serde_json::Error) -> usize {
+    let mut lines = text.split_inclusive(|byte| *byte == b'\n');
+    let before = lines.by_ref().take(error.line().saturating_sub(1));
+    before.map(<[u8]>::len).sum::<usize>() + error.column()
 }

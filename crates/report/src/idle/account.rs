@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::charged::Charged;
+use super::charged::{Charged, Forest};
 use super::gaps::Gaps;
 use super::processor::Processors;
 use super::segments::{LATE_NS, Piece, Work, segments, union};
@@ -111,10 +111,14 @@ impl Devices<'_> {
             return GpuIdle::default();
         }
         let charged = Charged::of(timeline, callers);
+        let mut seen = Vec::new();
         let devices = self.devices.values();
         GpuIdle {
             devices: devices
-                .map(|device| sums(&device.segments, &charged))
+                .map(|device| {
+                    let forest = charged.forest(&device.segments, &mut seen);
+                    sums(&device.segments, &charged, &forest)
+                })
                 .collect(),
         }
     }
@@ -129,10 +133,11 @@ impl Devices<'_> {
         let mut works = works::of(timeline, &charged);
         let processors = Processors::of(timeline, &threads);
         let waits = WaitCalls::of(timeline, &charged, &threads);
+        let mut seen = Vec::new();
         let devices = devices.into_iter().map(|(key, device)| {
             let (track, pieces) = (device.track, device.pieces);
             let works = works.remove(&key).unwrap_or_default();
-            let account = account(device.segments, &charged);
+            let account = account(device.segments, &charged, &mut seen);
             DeviceIdle {
                 rank: track.rank,
                 device: track.device,
@@ -164,7 +169,11 @@ pub(super) fn is_charged(segment: &DeviceSegment) -> bool {
 }
 
 /// Adds up a device's states, and the times of functions.
-pub(super) fn sums(segments: &[DeviceSegment], charged: &Charged<'_>) -> DeviceIdle {
+pub(super) fn sums(
+    segments: &[DeviceSegment],
+    charged: &Charged<'_>,
+    forest: &Forest<'_>,
+) -> DeviceIdle {
     let mut device = DeviceIdle::default();
     // How long the next work has been launched: a time in which nothing was recorded may divide that.
     let mut launched = 0_i64;
@@ -190,19 +199,25 @@ pub(super) fn sums(segments: &[DeviceSegment], charged: &Charged<'_>) -> DeviceI
         };
         *sum = sum.saturating_add(length);
     }
-    device.charges = charged.charges(segments.iter().filter(|segment| !segment.is_before_first));
-    device.busy = charged.busy(segments);
+    let after_first = segments.iter().filter(|segment| !segment.is_before_first);
+    device.charges = charged.charges(forest, after_first);
+    device.busy = charged.busy(forest, segments);
     device
 }
 
 /// Returns the sums, and what sentences and pictures have beside them.
-fn account(mut segments: Vec<DeviceSegment>, charged: &Charged<'_>) -> DeviceIdle {
+fn account(
+    mut segments: Vec<DeviceSegment>,
+    charged: &Charged<'_>,
+    seen: &mut Vec<bool>,
+) -> DeviceIdle {
+    let forest = charged.forest(&segments, seen);
     let before_first = segments.iter().filter(|segment| segment.is_before_first);
-    let before_first = charged.charges(before_first);
-    let sums = sums(&segments, charged);
+    let before_first = charged.charges(&forest, before_first);
+    let sums = sums(&segments, charged, &forest);
     DeviceIdle {
         before_first,
-        functions: charged.functions(&mut segments),
+        functions: charged.functions(&forest, &mut segments),
         segments,
         ..sums
     }

@@ -11,11 +11,14 @@ use crate::walk::{NONE, Visit, Walk};
 
 /// What is needed to charge times to functions: the forest of calls, and their names.
 pub(super) struct Charged<'t> {
-    timeline: &'t Timeline,
     callers: &'t [u32],
     /// For each slice, the number of its name's text.
     texts: Vec<u32>,
     names: Vec<(&'t str, &'t str)>,
+    /// For each slice, the number of its path; [`NONE`] for those whose callers are in a circle.
+    path_of: Vec<u32>,
+    /// For each path, the one around it and the number of its last text.
+    paths: Vec<(u32, u32)>,
 }
 
 /// Idle time: all of it, and the part in launch calls.
@@ -65,11 +68,26 @@ impl<'t> Charged<'t> {
             let number = known.entry(slice.name);
             *number.or_insert_with(|| number_of(slice.name))
         });
+        let texts: Vec<u32> = texts.collect();
+        let mut path_of = vec![NONE; texts.len()];
+        let mut paths = Vec::new();
+        let mut known = HashMap::new();
+        for visit in Walk::new(callers, |_| true) {
+            if let Visit::Enter(index) = visit {
+                let around = path_of.get(callers[index] as usize);
+                let path = (around.copied().unwrap_or(NONE), texts[index]);
+                path_of[index] = *known.entry(path).or_insert_with(|| {
+                    paths.push(path);
+                    u32::try_from(paths.len() - 1).unwrap_or(NONE)
+                });
+            }
+        }
         Self {
-            texts: texts.collect(),
-            timeline,
             callers,
+            texts,
             names,
+            path_of,
+            paths,
         }
     }
 
@@ -105,14 +123,50 @@ impl<'t> Charged<'t> {
         u32::try_from(place).ok()
     }
 
-    /// Adds up the idle times of segments by function.
+    /// Returns the paths of the calls of segments, and the paths around them. `seen` is `false` for each path, and is so again
+    /// afterwards.
+    pub(super) fn forest(&self, segments: &[DeviceSegment], seen: &mut Vec<bool>) -> Forest<'_> {
+        seen.resize(self.paths.len(), false);
+        let mut paths = Vec::new();
+        for call in segments.iter().filter_map(|segment| segment.call) {
+            let mut path = self.path_of.get(call as usize).copied().unwrap_or(NONE);
+            while let Some(known @ false) = seen.get_mut(path as usize) {
+                *known = true;
+                paths.push(path);
+                path = self.paths[path as usize].0;
+            }
+        }
+        for path in &paths {
+            seen[*path as usize] = false;
+        }
+        paths.sort_unstable();
+        let place = |in_order: &[u32], wanted: u32| {
+            let place = in_order.binary_search(&wanted);
+            place.map_or(NONE, |place| u32::try_from(place).unwrap_or(NONE))
+        };
+        let all = || paths.iter().map(|path| self.paths[*path as usize]);
+        let parents: Vec<u32> = all().map(|(parent, _)| place(&paths, parent)).collect();
+        let mut texts: Vec<u32> = all().map(|(_, text)| text).collect();
+        texts.sort_unstable();
+        texts.dedup();
+        Forest {
+            functions: all().map(|(_, text)| place(&texts, text)).collect(),
+            texts,
+            visits: Walk::new(&parents, |_| true).collect(),
+            paths,
+            path_of: &self.path_of,
+        }
+    }
+
+    /// Adds up the idle times of segments by function. All of them are in the forest.
     pub(super) fn charges<'s>(
         &self,
+        forest: &Forest<'_>,
         segments: impl Iterator<Item = &'s DeviceSegment>,
     ) -> Vec<IdleCharge> {
         let mut outside = Tally::default();
-        // The idle time of each call itself.
-        let mut own: HashMap<u32, Waited> = HashMap::new();
+        // The idle time of each path itself.
+        let mut own = vec![Waited::default(); forest.len()];
         for segment in segments {
             let length = segment.end_ns.saturating_sub(segment.start_ns);
             let in_call = match segment.state {
@@ -120,21 +174,17 @@ impl<'t> Charged<'t> {
                 DeviceState::LaunchCall => length,
                 _ => continue,
             };
-            let waited = match segment.call {
-                Some(call) => own.entry(call).or_default(),
-                None => &mut outside.own,
-            };
-            waited.add(Waited {
+            let waited = forest.own(segment, &mut own);
+            waited.unwrap_or(&mut outside.own).add(Waited {
                 all: length,
                 in_call,
             });
         }
         outside.inclusive = outside.own;
-        let tallies = self.by_name(&own);
-        let mut charges: Vec<IdleCharge> = tallies
-            .into_iter()
+        let mut charges: Vec<IdleCharge> = forest
+            .by_function(&own)
             .map(|(text, tally)| {
-                let (name, location) = self.names.get(text as usize).copied().unwrap_or_default();
+                let (name, location) = self.name(text).unwrap_or_default();
                 charge(Some(name), location, &tally)
             })
             .collect();
@@ -148,36 +198,33 @@ impl<'t> Charged<'t> {
         charges
     }
 
-    /// Adds up the busy times of segments by function.
-    pub(super) fn busy(&self, segments: &[DeviceSegment]) -> Vec<BusyTime> {
-        let mut own: HashMap<u32, Waited> = HashMap::new();
-        let mut outside = 0_i64;
+    /// Adds up the busy times of segments by function. All of them are in the forest.
+    pub(super) fn busy(&self, forest: &Forest<'_>, segments: &[DeviceSegment]) -> Vec<BusyTime> {
+        let mut own = vec![Waited::default(); forest.len()];
+        let mut outside = Waited::default();
         for segment in segments {
             if segment.state != DeviceState::Busy {
                 continue;
             }
-            let sum = match segment.call {
-                Some(call) => &mut own.entry(call).or_default().all,
-                None => &mut outside,
-            };
-            *sum = sum.saturating_add(segment.end_ns.saturating_sub(segment.start_ns));
+            let sum = forest.own(segment, &mut own);
+            sum.unwrap_or(&mut outside).add(Waited {
+                all: segment.end_ns.saturating_sub(segment.start_ns),
+                in_call: 0,
+            });
         }
-        let tallies = self.by_name(&own).into_iter();
-        let mut busy: Vec<BusyTime> = tallies
+        let mut busy: Vec<BusyTime> = forest
+            .by_function(&own)
             .map(|(text, tally)| BusyTime {
-                name: self
-                    .names
-                    .get(text as usize)
-                    .map(|(name, _)| (*name).to_owned()),
+                name: self.name(text).map(|(name, _)| name.to_owned()),
                 busy_ns: tally.own.all,
                 inclusive_ns: tally.inclusive.all,
             })
             .collect();
-        if outside > 0 {
+        if outside.all > 0 {
             busy.push(BusyTime {
                 name: None,
-                busy_ns: outside,
-                inclusive_ns: outside,
+                busy_ns: outside.all,
+                inclusive_ns: outside.all,
             });
         }
         busy.order_by(|one, other| {
@@ -188,62 +235,75 @@ impl<'t> Charged<'t> {
     }
 
     /// Chooses the functions that are shown apart.
-    pub(super) fn functions(&self, segments: &mut [DeviceSegment]) -> Vec<DeviceFunction> {
-        let charged = segments
-            .iter()
-            .filter(|segment| shown::is_of_function(segment));
-        let calls = charged.filter_map(|segment| segment.call);
-        let visits: Vec<Visit> = self.walk(calls).collect();
+    pub(super) fn functions(
+        &self,
+        forest: &Forest<'_>,
+        segments: &mut [DeviceSegment],
+    ) -> Vec<DeviceFunction> {
         // A step is no function.
-        let names = self.names.iter().map(|(name, location)| match name {
-            name if is_step(name) => ("", *location),
-            _ => (*name, *location),
+        let names = forest.texts.iter().map(|text| match self.name(*text) {
+            Some((name, location)) if is_step(name) => ("", location),
+            name => name.unwrap_or_default(),
         });
         let calls = shown::Calls {
-            visits: &visits,
-            functions: &self.texts,
+            visits: &forest.visits,
+            forest,
+            functions: &forest.functions,
             names: &names.collect::<Vec<_>>(),
         };
         shown::choose(segments, &calls)
     }
+}
 
-    /// Returns a walk through calls and those around them.
-    fn walk(&self, calls: impl Iterator<Item = u32>) -> Walk {
-        let mut is_charged = vec![false; self.timeline.slices.len()];
-        for mut call in calls {
-            while let Some(known @ false) = is_charged.get_mut(call as usize) {
-                *known = true;
-                call = self.callers.get(call as usize).copied().unwrap_or(NONE);
-            }
-        }
-        Walk::new(self.callers, |index| is_charged[index])
+/// The paths that the calls of a device's segments have, and those around them. Calls whose functions are the same from the
+/// outermost on have one path: there are few of these, however many calls.
+pub(super) struct Forest<'c> {
+    /// The numbers of the paths, in order. Their functions and the steps of the walk are by their places here.
+    paths: Vec<u32>,
+    functions: Vec<u32>,
+    /// The number of the text of each function.
+    texts: Vec<u32>,
+    visits: Vec<Visit>,
+    path_of: &'c [u32],
+}
+
+impl Forest<'_> {
+    /// Returns the place of the path of a segment's call.
+    pub(super) fn place(&self, segment: &DeviceSegment) -> Option<usize> {
+        let path = self.path_of.get(segment.call? as usize)?;
+        self.paths.binary_search(path).ok()
     }
 
-    /// Adds the times of calls to those of their functions, and of the functions around them.
-    fn by_name(&self, own: &HashMap<u32, Waited>) -> HashMap<u32, Tally> {
-        let mut tallies: HashMap<u32, Tally> = HashMap::new();
-        if own.is_empty() {
-            return tallies;
-        }
-        // The sums of the calls that the walk is in.
+    /// Returns how many paths there are.
+    pub(super) fn len(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// Returns the time of the path of a segment's call, of the times of all paths.
+    fn own<'o>(&self, segment: &DeviceSegment, own: &'o mut [Waited]) -> Option<&'o mut Waited> {
+        own.get_mut(self.place(segment)?)
+    }
+
+    /// Adds the times of paths to those of their functions, and of the functions around them. Returns the functions that have
+    /// some, with the numbers of their texts.
+    fn by_function(&self, own: &[Waited]) -> impl Iterator<Item = (u32, Tally)> {
+        let mut tallies = vec![Tally::default(); self.texts.len()];
+        // The sums of the paths that the walk is in.
         let mut sums: Vec<Waited> = Vec::new();
-        // Only calls with a charge below them matter.
-        for visit in self.walk(own.keys().copied()) {
-            match visit {
-                Visit::Enter(index) => {
+        for visit in &self.visits {
+            match *visit {
+                Visit::Enter(place) => {
                     sums.push(Waited::default());
-                    tallies.entry(self.texts[index]).or_default().open += 1;
+                    tallies[self.functions[place] as usize].open += 1;
                 }
-                Visit::Leave(index) => {
-                    let call = u32::try_from(index).unwrap_or(NONE);
-                    let own = own.get(&call).copied().unwrap_or_default();
+                Visit::Leave(place) => {
                     let mut sum = sums.pop().unwrap_or_default();
-                    sum.add(own);
+                    sum.add(own[place]);
                     if let Some(around) = sums.last_mut() {
                         around.add(sum);
                     }
-                    let tally = tallies.entry(self.texts[index]).or_default();
-                    tally.own.add(own);
+                    let tally = &mut tallies[self.functions[place] as usize];
+                    tally.own.add(own[place]);
                     tally.open -= 1;
                     // A call inside of one of the same function is in the time of that.
                     if tally.open == 0 {
@@ -252,7 +312,8 @@ impl<'t> Charged<'t> {
                 }
             }
         }
-        tallies
+        let all = self.texts.iter().copied().zip(tallies);
+        all.filter(|(_, tally)| tally.inclusive.all > 0)
     }
 }
 

@@ -141,6 +141,7 @@ pub(super) fn of_timeline(timeline: &Timeline) -> GpuPairs {
     let threads = Threads::of(timeline, &callers);
     let gaps = Gaps::default();
     let charged = Charged::of(timeline, &callers);
+    let mut seen = Vec::new();
     let devices = devices.into_values().map(|(track, mut pairs, unplaced)| {
         pairs.retain(|pair| pair.start < pair.end);
         let all = || pairs.iter();
@@ -178,6 +179,7 @@ pub(super) fn of_timeline(timeline: &Timeline) -> GpuPairs {
             is_kernel: true,
         });
         let cut = segments(works.collect(), window, gaps.of_rank(None), &threads);
+        let forest = charged.forest(&cut.segments, &mut seen);
         DevicePairs {
             rank: track.rank,
             device: track.device,
@@ -189,7 +191,7 @@ pub(super) fn of_timeline(timeline: &Timeline) -> GpuPairs {
             unplaced,
             before_first_ns: first.saturating_sub(window.0),
             after_last_ns: window.1.saturating_sub(end),
-            account: sums(&cut.segments, &charged),
+            account: sums(&cut.segments, &charged, &forest),
         }
     });
     GpuPairs {

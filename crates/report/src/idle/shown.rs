@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use super::charged::Forest;
 use super::{DeviceFunction, DeviceSegment, DeviceState};
 use crate::in_order::InOrder as _;
 use crate::walk::Visit;
@@ -16,9 +17,11 @@ const PARTS: [i64; 3] = [20, 12, 8];
 
 /// What the choice is made from.
 pub(super) struct Calls<'c> {
-    /// A walk through the calls that time is charged to, and those around them.
+    /// The paths of the calls that time is charged to, and those around them.
+    pub(super) forest: &'c Forest<'c>,
+    /// A walk through the paths, by their places in the forest.
     pub(super) visits: &'c [Visit],
-    /// For each slice, the number of its function.
+    /// For each path, the number of its last function.
     pub(super) functions: &'c [u32],
     /// The names and locations of functions. An empty name is never shown.
     pub(super) names: &'c [(&'c str, &'c str)],
@@ -38,12 +41,15 @@ pub(super) fn is_of_function(segment: &DeviceSegment) -> bool {
 /// innermost around its call.
 pub(super) fn choose(segments: &mut [DeviceSegment], calls: &Calls<'_>) -> Vec<DeviceFunction> {
     let length = |segment: &DeviceSegment| segment.end_ns.saturating_sub(segment.start_ns);
-    let mut own: HashMap<u32, i64> = HashMap::new();
+    let mut own = vec![0_i64; calls.forest.len()];
     let mut all = 0_i64;
     for segment in segments.iter().filter(|segment| is_of_function(segment)) {
         all = all.saturating_add(length(segment));
-        if let Some(call) = segment.call {
-            let own = own.entry(call).or_default();
+        if let Some(own) = calls
+            .forest
+            .place(segment)
+            .and_then(|place| own.get_mut(place))
+        {
             *own = own.saturating_add(length(segment));
         }
     }
@@ -70,7 +76,7 @@ pub(super) fn choose(segments: &mut [DeviceSegment], calls: &Calls<'_>) -> Vec<D
         .iter_mut()
         .filter(|segment| is_of_function(segment))
     {
-        segment.function = segment.call.and_then(|call| shown.get(&call).copied());
+        segment.function = calls.forest.place(segment).and_then(|place| shown[place]);
         let place = segment.function.map(|function| function as usize);
         if let Some(function) = place.and_then(|place| functions.get_mut(place)) {
             let sum = match segment.state {
@@ -115,7 +121,7 @@ struct Time {
     depth: usize,
 }
 
-/// A call that the walk is in.
+/// A path that the walk is in.
 struct Frame {
     function: u32,
     sum: i64,
@@ -128,20 +134,18 @@ struct Frame {
 impl Calls<'_> {
     /// Chooses functions until none is left that has one of `parts` parts of the charged time: always the one with the
     /// shortest time, which is the most specific.
-    fn chosen(&self, own: &HashMap<u32, i64>, charged: i64, parts: i64) -> Vec<u32> {
+    fn chosen(&self, own: &[i64], charged: i64, parts: i64) -> Vec<u32> {
         let mut chosen = Vec::new();
         while chosen.len() <= MOST {
             let times = self.times(own, &chosen);
-            let name = |function: u32| self.names.get(function as usize).copied();
-            let large = times.into_iter().filter(|(function, time)| {
+            let large = (0_u32..).zip(times).zip(self.names);
+            let large = large.filter(|((function, time), (name, _))| {
                 let is_large = time.ns > 0 && time.ns >= charged / parts;
-                let is_named = name(*function).is_some_and(|(name, _)| !name.is_empty());
-                is_large && is_named && !chosen.contains(function)
+                is_large && !name.is_empty() && !chosen.contains(function)
             });
-            let next = large
-                .min_by_key(|(function, time)| (time.ns, Reverse(time.depth), name(*function)));
+            let next = large.min_by_key(|((_, time), name)| (time.ns, Reverse(time.depth), **name));
             match next {
-                Some((function, _)) => chosen.push(function),
+                Some(((function, _), _)) => chosen.push(function),
                 None => break,
             }
         }
@@ -149,21 +153,21 @@ impl Calls<'_> {
     }
 
     /// Returns the time of each function: where it is open, and no chosen function inside of it.
-    fn times(&self, own: &HashMap<u32, i64>, chosen: &[u32]) -> HashMap<u32, Time> {
-        let mut times: HashMap<u32, Time> = HashMap::new();
-        let mut open: HashMap<u32, usize> = HashMap::new();
+    fn times(&self, own: &[i64], chosen: &[u32]) -> Vec<Time> {
+        let mut times = vec![Time::default(); self.names.len()];
+        // The depth of the innermost open call of each function.
+        let mut open: Vec<Option<usize>> = vec![None; self.names.len()];
         let mut frames: Vec<Frame> = Vec::new();
         let mut free_from = 0;
         for visit in self.visits {
             match *visit {
-                Visit::Enter(index) => {
-                    let function = self.functions[index];
-                    let call = u32::try_from(index).unwrap_or(u32::MAX);
+                Visit::Enter(place) => {
+                    let function = self.functions[place];
                     let depth = frames.len();
                     frames.push(Frame {
                         function,
-                        sum: own.get(&call).copied().unwrap_or_default(),
-                        outer: open.insert(function, depth),
+                        sum: own[place],
+                        outer: open[function as usize].replace(depth),
                         free_from,
                     });
                     if chosen.contains(&function) {
@@ -172,16 +176,13 @@ impl Calls<'_> {
                 }
                 Visit::Leave(_) => {
                     let Some(frame) = frames.pop() else { continue };
-                    match frame.outer {
-                        Some(outer) => open.insert(frame.function, outer),
-                        None => open.remove(&frame.function),
-                    };
+                    open[frame.function as usize] = frame.outer;
                     free_from = frame.free_from;
                     let is_chosen = chosen.contains(&frame.function);
                     // A call inside of one of the same function is in the time of that.
                     let is_inside = frame.outer.is_some_and(|outer| outer >= free_from);
                     if is_chosen || !is_inside {
-                        let time = times.entry(frame.function).or_default();
+                        let time = &mut times[frame.function as usize];
                         time.ns = time.ns.saturating_add(frame.sum);
                         time.depth = time.depth.max(frames.len());
                     }
@@ -194,20 +195,17 @@ impl Calls<'_> {
         times
     }
 
-    /// Returns for each call which of the chosen functions it belongs to.
-    fn shown(&self, chosen: &[u32]) -> HashMap<u32, u32> {
-        let mut shown = HashMap::new();
+    /// Returns for each path which of the chosen functions it belongs to.
+    fn shown(&self, chosen: &[u32]) -> Vec<Option<u32>> {
+        let mut shown = vec![None; self.forest.len()];
         let mut around: Vec<Option<u32>> = Vec::new();
         for visit in self.visits {
             match *visit {
-                Visit::Enter(index) => {
-                    let place = chosen.iter().position(|it| *it == self.functions[index]);
-                    let place = place.and_then(|place| u32::try_from(place).ok());
-                    let place = place.or_else(|| around.last().copied().flatten());
-                    around.push(place);
-                    if let (Some(place), Ok(call)) = (place, u32::try_from(index)) {
-                        shown.insert(call, place);
-                    }
+                Visit::Enter(place) => {
+                    let own = chosen.iter().position(|it| *it == self.functions[place]);
+                    let own = own.and_then(|own| u32::try_from(own).ok());
+                    shown[place] = own.or_else(|| around.last().copied().flatten());
+                    around.push(shown[place]);
                 }
                 Visit::Leave(_) => {
                     around.pop();

@@ -1,5 +1,6 @@
 //! Keeps what is needed of each event.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use profiler_report::{
@@ -184,7 +185,7 @@ impl Collector {
     }
 
     /// Adds an event.
-    pub(super) fn add(&mut self, mut event: Event) -> Result<(), InputError> {
+    pub(super) fn add(&mut self, mut event: Event<'_>) -> Result<(), InputError> {
         let number = self.next;
         self.next += 1;
         if event.phase != b'C' {
@@ -212,6 +213,11 @@ impl Collector {
         }
     }
 
+    /// Passes over an event that could not be read.
+    pub(super) fn pass(&mut self) {
+        self.next += 1;
+    }
+
     /// Counts something that the time line lacks.
     pub(super) fn miss(&mut self, reason: &'static str) {
         match self.missing.get_mut(reason) {
@@ -220,7 +226,7 @@ impl Collector {
         }
     }
 
-    fn add_complete(&mut self, event: &Event, number: u64) -> Result<(), InputError> {
+    fn add_complete(&mut self, event: &Event<'_>, number: u64) -> Result<(), InputError> {
         // What stands for kernels is in the file too, as the GPU times of scopes.
         if event.category == Category::Other || event.args.own.is_stand_in {
             return Ok(());
@@ -265,7 +271,7 @@ impl Collector {
         Ok(())
     }
 
-    fn add_wait(&mut self, event: &Event, start: i64, duration: i64) -> Result<(), InputError> {
+    fn add_wait(&mut self, event: &Event<'_>, start: i64, duration: i64) -> Result<(), InputError> {
         let Some(work) = wait(event) else {
             self.miss("waits (of the category cuda_sync) have names that are not known");
             return Ok(());
@@ -282,14 +288,14 @@ impl Collector {
         Ok(())
     }
 
-    fn add_kernel_gap(&mut self, event: &Event, start: i64, ns: i64) -> Result<(), InputError> {
+    fn add_kernel_gap(&mut self, event: &Event<'_>, start: i64, ns: i64) -> Result<(), InputError> {
         self.keep()?;
         self.names.count(event.name.len())?;
         self.kernel_gaps.push(KernelGap {
             rank: event.args.own.track.rank,
             start_ns: start,
             duration_ns: ns,
-            reason: event.name.as_str().into(),
+            reason: (&*event.name).into(),
             ..KernelGap::default()
         });
         Ok(())
@@ -297,7 +303,7 @@ impl Collector {
 
     /// Adds the GPU time of a scope that is not drawn: it was zero, or its start is not known. It becomes a span without
     /// length.
-    fn add_gpu_time(&mut self, event: &Event, of: &Raw, ns: i64) -> Result<(), InputError> {
+    fn add_gpu_time(&mut self, event: &Event<'_>, of: &Raw, ns: i64) -> Result<(), InputError> {
         let own = &event.args.own;
         let cuda = own.cuda;
         let Some(track) = self.stream(cuda)? else {
@@ -327,7 +333,7 @@ impl Collector {
         Ok(())
     }
 
-    fn add_half(&mut self, event: &Event, number: u64) -> Result<(), InputError> {
+    fn add_half(&mut self, event: &Event<'_>, number: u64) -> Result<(), InputError> {
         let Some(at) = time(event, number, event.at, "time")? else {
             self.miss("events have no time");
             return Ok(());
@@ -341,7 +347,7 @@ impl Collector {
         Ok(())
     }
 
-    fn raw(&mut self, event: &Event, start: i64, end: i64) -> Result<Raw, InputError> {
+    fn raw(&mut self, event: &Event<'_>, start: i64, end: i64) -> Result<Raw, InputError> {
         let args = &event.args;
         self.has_operators |= event.category == Category::Operator;
         let track = self.track(&event.process, &event.thread)?;
@@ -370,9 +376,14 @@ impl Collector {
             // A name that the tools would take for a step is written in another way.
             let is_short =
                 named.is_some_and(|whole| whole.replace(STEP, "Profiler Step") != event.name);
-            let short = if is_short { event.name.as_str() } else { "" };
+            let short = if is_short { &*event.name } else { "" };
             let location = || location_in(args.call_stack.as_deref().unwrap_or(text));
-            let location = args.own.location.clone().or_else(location);
+            let location = args
+                .own
+                .location
+                .as_deref()
+                .map(str::to_owned)
+                .or_else(location);
             (short.to_owned(), location)
         })?;
         let shapes = args.shapes.as_deref();
@@ -427,12 +438,12 @@ impl Collector {
     }
 
     /// Keeps what `profiler-runtime` writes of some scopes only.
-    fn details(&mut self, event: &Event) -> Result<u32, InputError> {
+    fn details(&mut self, event: &Event<'_>) -> Result<u32, InputError> {
         let args = &event.args;
         if !self.writer.is_own {
             return Ok(NONE);
         }
-        let mut text = |text: &Option<String>| match text {
+        let mut text = |text: &Option<Cow<'_, str>>| match text {
             Some(text) => self.texts.shared(text).map(Some),
             None => Ok(None),
         };
@@ -464,7 +475,7 @@ impl Collector {
     }
 
     /// Returns the track of the thread that ended a step; [`NONE`] if the file does not say.
-    fn thread_of_step(&mut self, event: &Event) -> Result<u32, InputError> {
+    fn thread_of_step(&mut self, event: &Event<'_>) -> Result<u32, InputError> {
         let thread = event.args.own.track.thread;
         let Some(thread) = thread.and_then(|thread| i64::try_from(thread).ok()) else {
             return Ok(NONE);
@@ -484,7 +495,7 @@ impl Collector {
         Ok(Some(number))
     }
 
-    fn add_metadata(&mut self, event: Event) -> Result<(), InputError> {
+    fn add_metadata(&mut self, event: Event<'_>) -> Result<(), InputError> {
         let Event {
             process,
             thread,
@@ -495,7 +506,7 @@ impl Collector {
             return Ok(());
         };
         // A later name replaces the one before, which stays counted.
-        match event.name.as_str() {
+        match &*event.name {
             "process_name" => {
                 self.names.count(process.bytes() + name.len())?;
                 if let Id::Number(device) = process
@@ -505,21 +516,26 @@ impl Collector {
                     let known = (args.own.track.rank, ordinal);
                     self.known_devices.insert(device, known);
                 }
-                self.tracks.name_process(process, name);
+                self.tracks.name_process(process, name.into_owned());
             }
             "thread_name" => {
                 self.track(&process, &thread)?;
                 self.names.count(name.len())?;
                 let stream = args.work.stream.map(u64::from);
-                self.tracks
-                    .name_thread(&process, &thread, name, stream, args.own.track);
+                self.tracks.name_thread(
+                    &process,
+                    &thread,
+                    name.into_owned(),
+                    stream,
+                    args.own.track,
+                );
             }
             _ => {}
         }
         Ok(())
     }
 
-    fn add_counter(&mut self, event: &Event, number: u64) -> Result<(), InputError> {
+    fn add_counter(&mut self, event: &Event<'_>, number: u64) -> Result<(), InputError> {
         let Some(at) = time(event, number, event.at, "time")? else {
             self.miss("events have no time");
             return Ok(());
@@ -534,7 +550,7 @@ impl Collector {
         Ok(())
     }
 
-    fn add_processor(&mut self, event: &Event, at: i64) -> Result<(), InputError> {
+    fn add_processor(&mut self, event: &Event<'_>, at: i64) -> Result<(), InputError> {
         self.keep()?;
         let track = self.track(&event.process, &event.thread)?;
         let value = |key: &str| {
@@ -548,7 +564,7 @@ impl Collector {
         Ok(())
     }
 
-    fn add_memory(&mut self, event: &Event, number: u64) -> Result<(), InputError> {
+    fn add_memory(&mut self, event: &Event<'_>, number: u64) -> Result<(), InputError> {
         let Some(at) = time(event, number, event.at, "time")? else {
             self.miss("events have no time");
             return Ok(());
@@ -591,7 +607,7 @@ impl Collector {
         Ok(())
     }
 
-    fn add_replay(&mut self, event: &Event, number: u64) -> Result<(), InputError> {
+    fn add_replay(&mut self, event: &Event<'_>, number: u64) -> Result<(), InputError> {
         let Some(at) = time(event, number, event.at, "time")? else {
             self.miss("events have no time");
             return Ok(());
@@ -644,7 +660,7 @@ impl Collector {
     }
 }
 
-fn kind(event: &Event, is_own: bool) -> RawKind {
+fn kind(event: &Event<'_>, is_own: bool) -> RawKind {
     match event.category {
         category if category.is_gpu_work() => RawKind::GpuWork,
         Category::GpuAnnotation if is_own && !event.args.own.is_range => RawKind::GpuScope,
@@ -669,7 +685,7 @@ fn kind(event: &Event, is_own: bool) -> RawKind {
 }
 
 /// Returns a time in nanoseconds; `None` if it is missing.
-fn time(event: &Event, number: u64, time: Time, what: &str) -> Result<Option<i64>, InputError> {
+fn time(event: &Event<'_>, number: u64, time: Time, what: &str) -> Result<Option<i64>, InputError> {
     match time {
         Time::TooLarge(microseconds) => {
             let what = format!("its {what}, {microseconds:e} µs, is not between 1685 and 2255");
@@ -679,10 +695,10 @@ fn time(event: &Event, number: u64, time: Time, what: &str) -> Result<Option<i64
     }
 }
 
-fn invalid(event: &Event, number: u64, what: String) -> InputError {
+fn invalid(event: &Event<'_>, number: u64, what: String) -> InputError {
     InputError::Time {
         event: number,
-        name: event.name.clone(),
+        name: event.name.to_string(),
         what,
     }
 }

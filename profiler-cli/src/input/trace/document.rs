@@ -1,132 +1,183 @@
 //! The document around the events: one of them is in memory at a time.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 
 use profiler_report::{DeviceProperties, ProcessGroup};
-use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
-};
+use serde::de::{Deserialize, Deserializer};
 
 use super::collect::Collector;
 use super::event::{Event, Value};
 use super::time::Time;
-use crate::input::InputError;
-use crate::input::source::{Source, Watch};
+use crate::input::source::{Parsed, Source, TOO_LARGE, parse};
+use crate::input::{InputError, Limits};
 
-/// Passes all events of a trace to the collector.
-pub(super) fn read(
-    source: Source<'_>,
-    watch: &Watch,
-    collector: &mut Collector,
-) -> serde_json::Result<()> {
-    let mut json = serde_json::Deserializer::from_reader(source);
-    let events = Events { collector, watch };
-    json.deserialize_any(Document(events))?;
-    watch.end_values();
-    json.end()
+/// Passes all events of a trace to the collector: of an object with the key `traceEvents`, or of a list alone.
+pub(super) fn read(source: &mut Source<'_>, collector: &mut Collector) -> Result<(), InputError> {
+    let mut events = Events {
+        collector,
+        read: 0,
+        invalid: 0,
+        first: None,
+    };
+    if source.expect()? == b'[' {
+        events.list(source)?;
+    } else {
+        object(source, &mut events)?;
+    }
+    if source.peek()?.is_some() {
+        return Err(source.invalid("trailing characters"));
+    }
+    events.finish()
 }
 
 struct Events<'c> {
     collector: &'c mut Collector,
-    watch: &'c Watch,
+    read: u64,
+    /// How many events could not be read, and what is wrong with the first.
+    invalid: u64,
+    first: Option<InputError>,
 }
 
 impl Events<'_> {
-    fn read<'de, A: SeqAccess<'de>>(&mut self, mut list: A) -> Result<(), A::Error> {
-        while let Some(event) = {
-            self.watch.begin_value();
-            list.next_element::<Event>()?
-        } {
-            if let Err(error) = self.collector.add(event) {
-                self.watch.fail(error);
-                return Err(A::Error::custom("the event is not valid"));
+    fn list(&mut self, source: &mut Source<'_>) -> Result<(), InputError> {
+        let mut next = Next::First;
+        while next.item(source, b']')? {
+            self.event(source)?;
+        }
+        Ok(())
+    }
+
+    /// Reads an event. One that cannot be read says nothing of those after it, and is left out.
+    fn event(&mut self, source: &mut Source<'_>) -> Result<(), InputError> {
+        let collector = &mut *self.collector;
+        let parsed = source.value(|text| {
+            let (event, length) = parse::<Event<'_>>(text)?;
+            Ok((collector.add(event), length))
+        })?;
+        match parsed {
+            Parsed::Value(added) => {
+                self.read += 1;
+                return added;
+            }
+            Parsed::Invalid(error) => {
+                // What was not found is where the event ends.
+                if source.skip(Limits::EVENT_BYTES as u64).is_err() {
+                    return Err(error);
+                }
+                self.first.get_or_insert(error);
+            }
+            Parsed::TooLarge => {
+                source.skip(u64::MAX)?;
+                self.first.get_or_insert(TOO_LARGE);
             }
         }
+        self.collector.pass();
+        self.invalid += 1;
+        Ok(())
+    }
+
+    /// Fails if there was no event that could be read, but others.
+    fn finish(self) -> Result<(), InputError> {
+        let Some(first) = self.first else {
+            return Ok(());
+        };
+        if self.read == 0 {
+            return Err(first);
+        }
+        let what = match first {
+            InputError::Json {
+                line,
+                column,
+                reason,
+            } => format!("the first at line {line}, column {column}: {reason}"),
+            _ => format!("the first has more than {} bytes", Limits::EVENT_BYTES),
+        };
+        let reason = format!("events cannot be read and are left out ({what})");
+        self.collector.missing.insert(reason, self.invalid);
         Ok(())
     }
 }
 
-/// An object with the key `traceEvents`, or a list of events alone.
-struct Document<'c>(Events<'c>);
+/// The place in a list or an object.
+enum Next {
+    First,
+    Other,
+}
 
-impl<'de> Visitor<'de> for Document<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a trace")
+impl Next {
+    /// Goes to the next item. Returns `false` after the last, whose bracket is consumed.
+    fn item(&mut self, source: &mut Source<'_>, close: u8) -> Result<bool, InputError> {
+        let before = std::mem::replace(self, Self::Other);
+        if matches!(before, Self::First) {
+            // The bracket that opens it.
+            source.consume(1);
+        }
+        let next = source.expect()?;
+        if next == close {
+            source.consume(1);
+            return Ok(false);
+        }
+        if matches!(before, Self::First) {
+            return Ok(true);
+        }
+        if next != b',' {
+            return Err(source.invalid(if close == b']' {
+                "expected `,` or `]`"
+            } else {
+                "expected `,` or `}`"
+            }));
+        }
+        source.consume(1);
+        if source.expect()? == close {
+            return Err(source.invalid("trailing comma"));
+        }
+        Ok(true)
     }
+}
 
-    fn visit_seq<A: SeqAccess<'de>>(mut self, list: A) -> Result<(), A::Error> {
-        self.0.read(list)
-    }
+/// Texts of the format itself, which are no pairs that a program added.
+const OF_FORMAT: [&str; 3] = ["schemaVersion", "displayTimeUnit", "traceName"];
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-        let mut has_events = false;
-        while let Some(key) = {
-            self.0.watch.begin_value();
-            map.next_key::<String>()?
-        } {
-            let collector = &mut *self.0.collector;
-            match key.as_str() {
-                "traceEvents" => {
-                    has_events = true;
-                    map.next_value_seed(EventList(&mut self.0))?;
+fn object(source: &mut Source<'_>, events: &mut Events<'_>) -> Result<(), InputError> {
+    let mut has_events = false;
+    let mut next = Next::First;
+    while next.item(source, b'}')? {
+        let key: String = source.other()?;
+        if source.expect()? != b':' {
+            return Err(source.invalid("expected `:`"));
+        }
+        source.consume(1);
+        let first = source.expect()?;
+        let collector = &mut *events.collector;
+        match key.as_str() {
+            "traceEvents" => {
+                if first != b'[' {
+                    return Err(source.invalid("expected a list of events"));
                 }
-                "baseTimeNanoseconds" => collector.base_ns = map.next_value::<Base>()?.0,
-                "distributedInfo" => {
-                    collector.job = map.next_value::<Job>()?;
-                }
-                "deviceProperties" => collector.devices = map.next_value::<Devices>()?.0,
-                "profiler" => collector.writer = map.next_value()?,
-                "schemaVersion" | "displayTimeUnit" | "traceName" => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-                _ if collector.writer.is_own => {
-                    let value: Value = map.next_value()?;
-                    if let Some(value) = value.text()
-                        && let Err(error) = collector.add_pair(&key, value)
-                    {
-                        self.0.watch.fail(error);
-                        return Err(A::Error::custom("the metadata is too long"));
-                    }
-                }
-                _ => {
-                    self.0.watch.end_values();
-                    map.next_value::<IgnoredAny>()?;
+                has_events = true;
+                events.list(source)?;
+            }
+            "baseTimeNanoseconds" => collector.base_ns = source.other::<Base>()?.0,
+            "distributedInfo" => collector.job = source.other()?,
+            "deviceProperties" => collector.devices = source.other::<Devices>()?.0,
+            "profiler" => collector.writer = source.other()?,
+            _ if collector.writer.is_own && !OF_FORMAT.contains(&key.as_str()) => {
+                let text = |text: &[u8]| {
+                    let (value, length) = parse::<Value<'_>>(text)?;
+                    Ok((value.text().map(Cow::into_owned), length))
+                };
+                if let Some(value) = source.value(text)?.whole()? {
+                    collector.add_pair(&key, value)?;
                 }
             }
-        }
-        if has_events {
-            Ok(())
-        } else {
-            self.0.watch.fail(InputError::Unknown);
-            Err(A::Error::custom(
-                "neither `traceEvents` of a trace nor `rows` of a summary is in it",
-            ))
+            _ => source.ignore()?,
         }
     }
-}
-
-struct EventList<'e, 'c>(&'e mut Events<'c>);
-
-impl<'de> DeserializeSeed<'de> for EventList<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for EventList<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of events")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<(), A::Error> {
-        self.0.read(list)
+    if has_events {
+        Ok(())
+    } else {
+        Err(InputError::Unknown)
     }
 }
 

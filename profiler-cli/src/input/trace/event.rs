@@ -1,5 +1,6 @@
 //! One event of a trace.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use profiler_report::{MemoryUse, SliceEnding};
@@ -16,18 +17,18 @@ const MAX_VALUES: usize = 16;
 
 /// One event, as far as the reader needs it.
 #[derive(Debug, Default)]
-pub(super) struct Event {
+pub(super) struct Event<'e> {
     /// The phase: `X`, `B`, `E`, `M`, `C`, `i`…; 0 if there is none.
     pub(super) phase: u8,
     pub(super) category: Category,
     /// The text of the category, for a call on the CPU that is no operator.
-    pub(super) category_text: Option<String>,
-    pub(super) name: String,
+    pub(super) category_text: Option<Cow<'e, str>>,
+    pub(super) name: Cow<'e, str>,
     pub(super) process: Id,
     pub(super) thread: Id,
     pub(super) at: Time,
     pub(super) duration: Time,
-    pub(super) args: Args,
+    pub(super) args: Args<'e>,
 }
 
 /// The category of an event of PyTorch or `profiler-runtime`.
@@ -120,16 +121,16 @@ impl Id {
 
 /// The arguments that the reader needs.
 #[derive(Debug, Default)]
-pub(super) struct Args {
+pub(super) struct Args<'e> {
     pub(super) external_id: Option<u64>,
     pub(super) correlation: Option<u64>,
     /// The name that metadata sets.
-    pub(super) name: Option<String>,
-    pub(super) call_stack: Option<String>,
+    pub(super) name: Option<Cow<'e, str>>,
+    pub(super) call_stack: Option<Cow<'e, str>>,
     /// Written by `profiler-runtime` and the command line alone.
-    pub(super) own: OwnArgs,
+    pub(super) own: OwnArgs<'e>,
     /// The shapes of tensors, as a list.
-    pub(super) shapes: Option<String>,
+    pub(super) shapes: Option<Cow<'e, str>>,
     pub(super) device_type: Option<i64>,
     pub(super) device: Option<i64>,
     pub(super) bytes: Option<i64>,
@@ -137,7 +138,7 @@ pub(super) struct Args {
     pub(super) allocated: Option<f64>,
     pub(super) reserved: Option<f64>,
     /// The numbers under other keys, in counter events.
-    pub(super) values: Vec<(String, f64)>,
+    pub(super) values: Vec<(Cow<'e, str>, f64)>,
 }
 
 /// What `profiler-runtime` and the command line write of an event that the format has no place for. In files of other
@@ -147,11 +148,11 @@ pub(super) struct Args {
     reason = "facts that are independent of each other"
 )]
 #[derive(Debug, Default)]
-pub(super) struct OwnArgs {
+pub(super) struct OwnArgs<'e> {
     /// The whole name, if that of the event is shortened.
-    pub(super) full_name: Option<String>,
+    pub(super) full_name: Option<Cow<'e, str>>,
     /// The real name of a call of CUDA.
-    pub(super) call: Option<String>,
+    pub(super) call: Option<Cow<'e, str>>,
     /// The time without waits and children.
     pub(super) self_ns: Option<i64>,
     /// The length of a replay, or of a slice that is drawn longer or shorter than it was.
@@ -171,7 +172,7 @@ pub(super) struct OwnArgs {
     /// How much of the shared memory the launch added.
     pub(super) dynamic_shared_bytes: Option<u32>,
     /// Shapes that are no list.
-    pub(super) shapes: Option<String>,
+    pub(super) shapes: Option<Cow<'e, str>>,
     /// The launch is no call that tables count.
     pub(super) is_not_counted: bool,
     /// For how long the thread of a launch had been in the handle of its parent.
@@ -181,7 +182,7 @@ pub(super) struct OwnArgs {
     /// The slice stands for a launch that is not known, or for the GPU time of a scope.
     pub(super) is_stand_in: bool,
     /// The source location of the name.
-    pub(super) location: Option<String>,
+    pub(super) location: Option<Cow<'e, str>>,
     /// Host memory allocated without children, and the change of the device memory in use.
     pub(super) own_memory: (Option<u64>, Option<i64>),
     /// Of the track or the device that metadata names, of the device that a wait was for, or of the thread of a step.
@@ -193,8 +194,8 @@ pub(super) struct OwnArgs {
     pub(super) waited_for: Option<u32>,
     /// What the scope and its children used, with what it used itself on the host.
     pub(super) memory: Option<(MemoryUse, i64)>,
-    pub(super) native_stack: Option<String>,
-    pub(super) no_gpu_time: Option<String>,
+    pub(super) native_stack: Option<Cow<'e, str>>,
+    pub(super) no_gpu_time: Option<Cow<'e, str>>,
     pub(super) is_bound: bool,
 }
 
@@ -228,33 +229,33 @@ pub(super) struct CudaArgs {
     pub(super) after_ns: Option<i64>,
 }
 
-impl<'de> Deserialize<'de> for Event {
+impl<'de> Deserialize<'de> for Event<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct EventVisitor;
 
         impl<'de> Visitor<'de> for EventVisitor {
-            type Value = Event;
+            type Value = Event<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an event")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Event, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Event<'de>, A::Error> {
                 let mut event = Event::default();
                 while let Some(key) = map.next_key_seed(KeyOf(EVENT_KEYS))? {
                     match key {
                         "ph" => {
-                            let phase: Text = map.next_value()?;
+                            let phase: Text<'_> = map.next_value()?;
                             event.phase = phase.0.bytes().next().unwrap_or(0);
                         }
                         "cat" => {
-                            let category: Text = map.next_value()?;
+                            let category: Text<'_> = map.next_value()?;
                             event.category = Category::of(&category.0);
                             let keeps_text = event.category.is_of_host();
                             event.category_text =
                                 Some(category.0).filter(|text| keeps_text && text != "cpu_op");
                         }
-                        "name" => event.name = map.next_value::<Text>()?.0,
+                        "name" => event.name = map.next_value::<Text<'_>>()?.0,
                         "pid" => event.process = map.next_value()?,
                         "tid" => event.thread = map.next_value()?,
                         "ts" => event.at = map.next_value()?,
@@ -309,15 +310,15 @@ impl Visitor<'_> for KeyOf {
 
 /// A text, or the text form of another value.
 #[derive(Debug, Default)]
-struct Text(String);
+struct Text<'t>(Cow<'t, str>);
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for Text<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(Self(match Value::deserialize(deserializer)? {
             Value::Text(text) => cut(text),
-            Value::Number(number) => number.to_string(),
-            Value::Flag(flag) => flag.to_string(),
-            Value::Other => String::new(),
+            Value::Number(number) => number.to_string().into(),
+            Value::Flag(flag) => flag.to_string().into(),
+            Value::Other => Cow::default(),
         }))
     }
 }
@@ -325,7 +326,7 @@ impl<'de> Deserialize<'de> for Text {
 impl<'de> Deserialize<'de> for Id {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(match Value::deserialize(deserializer)? {
-            Value::Text(text) => Self::Text(cut(text)),
+            Value::Text(text) => Self::Text(cut(text).into_owned()),
             Value::Number(number) => {
                 whole(number).map_or_else(|| Self::Text(number.to_string()), Self::Number)
             }
@@ -336,14 +337,14 @@ impl<'de> Deserialize<'de> for Id {
 
 /// A value whose type the format does not fix. Lists and objects are read and forgotten.
 #[derive(Debug)]
-pub(super) enum Value {
-    Text(String),
+pub(super) enum Value<'v> {
+    Text(Cow<'v, str>),
     Number(f64),
     Flag(bool),
     Other,
 }
 
-impl Value {
+impl<'v> Value<'v> {
     fn whole(&self) -> Option<i64> {
         match self {
             Self::Number(number) => whole(*number),
@@ -367,14 +368,14 @@ impl Value {
         }
     }
 
-    pub(super) fn text(self) -> Option<String> {
+    pub(super) fn text(self) -> Option<Cow<'v, str>> {
         match self {
             Self::Text(text) => Some(text),
             _ => None,
         }
     }
 
-    fn name(self) -> Option<String> {
+    fn name(self) -> Option<Cow<'v, str>> {
         self.text().map(cut)
     }
 
@@ -392,47 +393,51 @@ fn whole(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0).then_some(number as i64)
 }
 
-impl<'de> Deserialize<'de> for Value {
+impl<'de> Deserialize<'de> for Value<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct AnyValue;
 
         impl<'de> Visitor<'de> for AnyValue {
-            type Value = Value;
+            type Value = Value<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a value")
             }
 
-            fn visit_unit<E>(self) -> Result<Value, E> {
+            fn visit_unit<E>(self) -> Result<Value<'de>, E> {
                 Ok(Value::Other)
             }
 
-            fn visit_bool<E>(self, flag: bool) -> Result<Value, E> {
+            fn visit_bool<E>(self, flag: bool) -> Result<Value<'de>, E> {
                 Ok(Value::Flag(flag))
             }
 
-            fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+            fn visit_u64<E>(self, number: u64) -> Result<Value<'de>, E> {
                 Ok(Value::Number(number as f64))
             }
 
-            fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+            fn visit_i64<E>(self, number: i64) -> Result<Value<'de>, E> {
                 Ok(Value::Number(number as f64))
             }
 
-            fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+            fn visit_f64<E>(self, number: f64) -> Result<Value<'de>, E> {
                 Ok(Value::Number(number))
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-                Ok(Value::Text(text.to_owned()))
+            fn visit_str<E>(self, text: &str) -> Result<Value<'de>, E> {
+                Ok(Value::Text(text.to_owned().into()))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Value<'de>, E> {
+                Ok(Value::Text(text.into()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value<'de>, A::Error> {
                 while list.next_element::<IgnoredAny>()?.is_some() {}
                 Ok(Value::Other)
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value<'de>, A::Error> {
                 while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
                 Ok(Value::Other)
             }
@@ -443,15 +448,20 @@ impl<'de> Deserialize<'de> for Value {
 }
 
 /// Returns the beginning of a text, as long as a name may be.
-fn cut(text: String) -> String {
+fn cut(text: Cow<'_, str>) -> Cow<'_, str> {
     let mut end = text.len().min(Limits::NAME_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
     if end == text.len() {
-        text
-    } else {
-        text[..end].to_owned()
+        return text;
+    }
+    match text {
+        Cow::Borrowed(text) => text[..end].into(),
+        Cow::Owned(mut text) => {
+            text.truncate(end);
+            text.into()
+        }
     }
 }
 
@@ -534,34 +544,34 @@ const ARG_KEYS: &[&str] = &[
 ];
 
 impl<'de> DeserializeSeed<'de> for ArgsOf {
-    type Value = Args;
+    type Value = Args<'de>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Args, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Args<'de>, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for ArgsOf {
-    type Value = Args;
+    type Value = Args<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("arguments")
     }
 
-    fn visit_unit<E>(self) -> Result<Args, E> {
+    fn visit_unit<E>(self) -> Result<Args<'de>, E> {
         Ok(Args::default())
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Args, E> {
+    fn visit_str<E>(self, _: &str) -> Result<Args<'de>, E> {
         Ok(Args::default())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Args, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Args<'de>, A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(Args::default())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Args, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Args<'de>, A::Error> {
         let mut args = Args::default();
         if self.values {
             while let Some(Text(key)) = map.next_key()? {
@@ -581,7 +591,7 @@ impl<'de> Visitor<'de> for ArgsOf {
             if key.is_empty() {
                 map.next_value::<IgnoredAny>()?;
             } else if key == "Input Dims" {
-                args.shapes = map.next_value::<Shapes>()?.0;
+                args.shapes = map.next_value::<Shapes>()?.0.map(Cow::Owned);
             } else if key == "grid" {
                 args.work.grid = map.next_value::<Extents>()?.0;
             } else if key == "block" {
@@ -633,8 +643,8 @@ fn has_number(shape: &serde_json::Value) -> bool {
     })
 }
 
-impl Args {
-    fn set(&mut self, key: &str, value: Value) {
+impl<'e> Args<'e> {
+    fn set(&mut self, key: &str, value: Value<'e>) {
         match key {
             "External id" | "external id" => self.external_id = value.id(),
             "id" => self.own.id = value.id(),
@@ -697,7 +707,7 @@ impl Args {
         }
     }
 
-    fn set_memory(&mut self, key: &str, value: &Value) {
+    fn set_memory(&mut self, key: &str, value: &Value<'_>) {
         let (memory, own_host_net) = self.own.memory.get_or_insert_default();
         match key {
             "CPU Mem" => memory.host_net = value.whole().unwrap_or_default(),
@@ -724,7 +734,7 @@ impl Args {
 mod tests {
     use super::*;
 
-    fn event(json: &str) -> Event {
+    fn event(json: &str) -> Event<'_> {
         serde_json::from_str(json).expect("an event")
     }
 
@@ -763,7 +773,8 @@ mod tests {
     #[test]
     fn long_texts_are_cut() {
         let name = "é".repeat(Limits::NAME_BYTES);
-        let event = event(&format!(r#"{{"name": "{name}"}}"#));
+        let json = format!(r#"{{"name": "{name}"}}"#);
+        let event = event(&json);
         assert_eq!(event.name.len(), Limits::NAME_BYTES);
     }
 }

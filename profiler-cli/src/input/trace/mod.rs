@@ -1,7 +1,7 @@
 //! Reading a trace in the format of `chrome://tracing`, as PyTorch and `profiler-runtime` write it.
 //!
-//! The file is read event by event: [`document`] finds them, [`event`] reads one, and [`collect`] keeps what is needed of
-//! it. Events may be in any order, so all that connects them is done at the end ([`build`]): pairs of begin and end, nesting
+//! The file is read event by event, in a window that is in memory: [`document`] finds them, [`event`] reads one, and [`collect`]
+//! keeps what is needed of it. Events may be in any order, so all that connects them is done at the end ([`build`]): pairs of begin and end, nesting
 //! on each track, launches and the GPU work that they launched.
 
 mod build;
@@ -22,17 +22,16 @@ mod work;
 use profiler_report::Timeline;
 
 use self::collect::Collector;
-use super::source::{Source, Watch};
+use super::source::Source;
 use super::{InputError, Limits};
 
 /// Reads a trace. `title` is the title of the time line.
 pub(super) fn read(
-    source: Source<'_>,
-    watch: &Watch,
+    mut source: Source<'_>,
     title: &str,
     limits: Limits,
 ) -> Result<Timeline, InputError> {
     let mut collector = Collector::new(limits);
-    document::read(source, watch, &mut collector).map_err(|error| watch.failure(error))?;
+    document::read(&mut source, &mut collector)?;
     build::build(collector, title)
 }

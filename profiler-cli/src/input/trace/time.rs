@@ -60,7 +60,7 @@ impl Time {
 
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Box::<RawValue>::deserialize(deserializer)?;
+        let value = <&RawValue>::deserialize(deserializer)?;
         let text = value.get();
         if text == "null" {
             return Ok(Self::Missing);

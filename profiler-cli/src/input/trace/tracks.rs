@@ -14,6 +14,8 @@ const TEXT_IDS: u64 = 1 << 40;
 pub(super) struct Tracks {
     numbers: HashMap<(Id, Id), u32>,
     all: Vec<RawTrack>,
+    /// The track that was looked up last.
+    last: u32,
     process_names: HashMap<Id, String>,
 }
 
@@ -32,8 +34,13 @@ pub(super) struct RawTrack {
 
 impl Tracks {
     pub(super) fn number(&mut self, process: &Id, thread: &Id) -> u32 {
+        // Most events are on the track of the one before.
+        if let Some(last) = self.all.get(self.last as usize)
+            && (&last.process, &last.thread) == (process, thread)
+        {
+            return self.last;
+        }
         let next = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
-        // The last track is looked up far more often than any other, and costs two clones of numbers.
         let key = (process.clone(), thread.clone());
         let number = *self.numbers.entry(key).or_insert(next);
         if number == next {
@@ -46,6 +53,7 @@ impl Tracks {
                 about: TrackArgs::default(),
             });
         }
+        self.last = number;
         number
     }
 

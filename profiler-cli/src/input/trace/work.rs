@@ -24,7 +24,7 @@ pub(super) struct WorkArgs {
 }
 
 /// Returns what an event of a device did. `None` if the event does not say: its time still counts.
-pub(super) fn work(event: &Event) -> Option<GpuWork> {
+pub(super) fn work(event: &Event<'_>) -> Option<GpuWork> {
     let args = &event.args.work;
     let kind = match event.category {
         Category::Kernel => {
@@ -65,9 +65,9 @@ fn kernel(args: &WorkArgs, dynamic_shared_bytes: u32) -> Option<KernelLaunch> {
 }
 
 /// Returns what an event waited for; `None` if it is another kind of wait.
-pub(super) fn wait(event: &Event) -> Option<GpuWork> {
+pub(super) fn wait(event: &Event<'_>) -> Option<GpuWork> {
     let args = &event.args;
-    let kind = GpuWorkKind::Synchronization(match event.name.as_str() {
+    let kind = GpuWorkKind::Synchronization(match &*event.name {
         "Event Sync" => WaitKind::EventSynchronize,
         "Stream Wait Event" => WaitKind::StreamWaitEvent,
         "Stream Sync" => WaitKind::StreamSynchronize,

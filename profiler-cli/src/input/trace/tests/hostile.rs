@@ -103,6 +103,54 @@ fn times_that_cannot_be_right_name_their_event() {
 }
 
 #[test]
+fn events_that_cannot_be_read_are_left_out_and_counted() {
+    let good = complete("", "f", (1.0, 1.0), "");
+    let long = format!(r#"{{"name": "{}"}}"#, "[,\\\"".repeat(2 << 20));
+    for (bad, what) in [
+        (
+            r#"{"ph": "X", "x": nan, "y": "]}\""}"#,
+            "the first at line 3, column 19: expected ident",
+        ),
+        (
+            "3",
+            "the first at line 3, column 1: invalid type: integer `3`, expected an event",
+        ),
+        (&*long, "the first has more than 4194304 bytes"),
+    ] {
+        let timeline = of_text(&format!("[{good},\n{bad}, {bad},{good}]"));
+        assert_eq!(timeline.slices.len(), 2);
+        let [(reason, 2)] = &timeline.missing[..] else {
+            panic!("{:?}", timeline.missing);
+        };
+        let expected = format!("events cannot be read and are left out ({what})");
+        assert_eq!(*reason, expected);
+    }
+    // Where such an event ends is not known.
+    assert!(
+        message(&format!(r#"[{good}, {{"name": "a"b"}}, {good}"#)).contains("expected `,` or `}`")
+    );
+}
+
+#[test]
+fn events_are_whole_wherever_the_window_ends() {
+    let event = complete(
+        "",
+        "f",
+        (1.5, 2.25),
+        r#""correlation": 12.5e1, "x": [-1.5, true, "\u00e9"]"#,
+    );
+    let whole = of_text(&format!("[{}]", [event.as_str(); 3].join(",")));
+    let before = (256 << 10) - event.len() - 1;
+    for cut in 0..event.len() {
+        let spaces = " ".repeat(before + cut - event.len());
+        let text = format!("[{event},{spaces}{event},{event}]");
+        let timeline = of_text(&text);
+        assert_eq!(timeline.missing, [], "{cut}");
+        assert_eq!(timeline.slices, whole.slices, "{cut}");
+    }
+}
+
+#[test]
 fn events_without_times_are_counted() {
     let timeline = of_text(&event(r#""ts": null"#));
     assert_eq!(timeline.missing, [("events have no time".to_owned(), 1)]);
@@ -125,11 +173,8 @@ fn waits_of_unknown_kinds_are_counted() {
 fn large_files_stop_at_the_limits() {
     let mut limits = Limits::DEFAULT;
     limits.max_bytes = 10_000_000;
-    let spaces = vec![b' '; 1 << 20];
-    let bomb = [&b"{\"traceEvents\": ["[..]]
-        .into_iter()
-        .chain(std::iter::repeat_n(&spaces[..], 8));
-    let bomb = compressed(&bomb.collect::<Vec<_>>());
+    let long = format!(r#"{{"name": "{}"}}"#, "[,".repeat(3 << 20));
+    let bomb = compressed(&[b"[", long.as_bytes(), b"]"]);
     assert!(bomb.len() < 1 << 20);
     let large = refused(&bomb, limits);
     assert!(
