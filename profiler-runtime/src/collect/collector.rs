@@ -83,7 +83,7 @@ struct Collector {
     records: Vec<LogRecord>,
     /// The entries of the resolver, likewise.
     entries: Vec<GpuEntry>,
-    /// How many entries are pending and in neither of both: that of the call at hand, once for each logger.
+    /// How many entries are pending but in neither list: the entry of the call at hand, once for each logger.
     at_hand: u64,
     names: Vec<&'static Name>,
     /// The default loggers, as of this round.

@@ -3,8 +3,8 @@
 //! # Protocol
 //!
 //! The collector stores the name before the time at which a call began, and zero as the time when it has returned. Both
-//! stores are releases, and both loads acquires. A reader that finds one time before and after it reads the name has that of
-//! the call: a name of a later call would bring the zero with it that was stored before. (No later call can have the same
+//! stores are releases, and both loads acquires. A reader that finds the same time before and after it reads the name
+//! has the name of that call: the name of a later call would make visible the zero that was stored before it. (No later call can have the same
 //! time, since only one that began a second ago is named.)
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};

@@ -284,7 +284,7 @@ impl Forest<'_> {
         own.get_mut(self.place(segment)?)
     }
 
-    /// Adds the times of paths to those of their functions, and of the functions around them. Returns the functions that have
+    /// Adds the times of paths to the times of their functions, and of the functions around them. Returns the functions that have
     /// some, with the numbers of their texts.
     fn by_function(&self, own: &[Waited]) -> impl Iterator<Item = (u32, Tally)> {
         let mut tallies = vec![Tally::default(); self.texts.len()];

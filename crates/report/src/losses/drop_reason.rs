@@ -4,8 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DropReason {
-    /// The ring of the thread, or that of GPU times, was full: more was logged than the loggers processed, or one of them
-    /// did not return.
+    /// The ring of the thread, or the ring of the GPU times, was full: the program logged more than the loggers processed,
+    /// or a logger did not return.
     RingFull,
     /// The logger returned an error.
     LoggerFailed,
