@@ -231,7 +231,8 @@ impl Background {
         self.doze.end();
         Sleeper {
             doze: &self.doze,
-            dozes_since: None,
+            dozes_since: Instant::now(),
+            has_settled: false,
         }
     }
 }
@@ -241,14 +242,15 @@ impl Background {
 pub struct Sleeper {
     doze: &'static Doze,
     /// When the thread announced that it dozes.
-    dozes_since: Option<Instant>,
+    dozes_since: Instant,
+    /// The round before began at least [`SETTLED`] after the announcement: it was the last look.
+    has_settled: bool,
 }
 
 impl Sleeper {
     /// Sleeps for this time, or until the thread is woken.
     pub fn sleep(&mut self, nap: Duration) {
         self.doze.end();
-        self.dozes_since = None;
         thread::park_timeout(nap);
     }
 
@@ -257,16 +259,17 @@ impl Sleeper {
     pub fn doze(&mut self, at_most: Option<Duration>) {
         if !self.doze.is_dozing() {
             self.doze.begin();
-            self.dozes_since = Some(Instant::now());
+            self.dozes_since = Instant::now();
+            self.has_settled = false;
         }
-        let dozes_for = self.dozes_since.map(|since| since.elapsed());
-        // The round after this time is the last look.
-        let left = dozes_for.and_then(|time| SETTLED.checked_sub(time));
-        let left = left.filter(|left| !left.is_zero());
+        let settles_in = || SETTLED.saturating_sub(self.dozes_since.elapsed());
+        let left = (!self.has_settled).then(settles_in);
         match left.into_iter().chain(at_most).min() {
             Some(time) => thread::park_timeout(time),
             None => thread::park(),
         }
+        // Before the next round, which may be long, or not run for long.
+        self.has_settled = self.dozes_since.elapsed() >= SETTLED;
     }
 
     /// [Sleeps](Self::sleep) for this time, or [dozes](Self::doze) if there is none.

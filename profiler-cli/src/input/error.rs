@@ -48,7 +48,7 @@ pub enum InputError {
         /// The limit in bytes.
         max_bytes: u64,
     },
-    /// Each event, or another value that is kept, is too large.
+    /// All of its events are too large, or another value that is kept is.
     #[error(
         "has an event of more than {max_bytes} bytes, which no profiler writes: see that it is a trace"
     )]

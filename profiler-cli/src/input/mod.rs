@@ -1,6 +1,7 @@
 //! Reading files: any file that the program takes becomes an [`Input`].
 
 mod error;
+mod invalid_event;
 mod kind;
 mod limits;
 mod source;

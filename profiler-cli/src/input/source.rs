@@ -7,6 +7,7 @@ use memchr::{memchr_iter, memrchr};
 use serde::de::{Deserialize, DeserializeOwned, Error as _, IgnoredAny};
 use serde_json::error::Category;
 
+use super::invalid_event::{self, End};
 use super::{InputError, Limits};
 use crate::progress::Progress;
 
@@ -100,21 +101,10 @@ impl Position {
 /// What parsing a value came to.
 pub(super) enum Parsed<T> {
     Value(T),
-    /// It is no such value.
-    Invalid(InputError),
+    /// It is no such value, and nothing was consumed.
+    Invalid(serde_json::Error),
     /// It has more than [`Limits::EVENT_BYTES`].
     TooLarge,
-}
-
-impl<T> Parsed<T> {
-    /// Fails if there is no value.
-    pub(super) fn whole(self) -> Result<T, InputError> {
-        match self {
-            Self::Value(value) => Ok(value),
-            Self::Invalid(error) => Err(error),
-            Self::TooLarge => Err(TOO_LARGE),
-        }
-    }
 }
 
 impl<'r> Source<'r> {
@@ -242,7 +232,7 @@ impl<'r> Source<'r> {
     }
 
     /// Returns the next byte that is no white space, which is not consumed.
-    pub(super) fn expect(&mut self) -> Result<u8, InputError> {
+    pub(super) fn peek_some(&mut self) -> Result<u8, InputError> {
         self.peek()?.ok_or(InputError::Truncated)
     }
 
@@ -257,7 +247,7 @@ impl<'r> Source<'r> {
         &mut self,
         mut parse: impl FnMut(&[u8]) -> serde_json::Result<(R, usize)>,
     ) -> Result<Parsed<R>, InputError> {
-        self.expect()?;
+        self.peek_some()?;
         loop {
             let error = match parse(self.unread()) {
                 Ok((value, length)) => {
@@ -275,7 +265,7 @@ impl<'r> Source<'r> {
             // A number that ends at a point is no number to the parser, and the rest may follow.
             let is_at_end = offset(self.unread(), &error) >= self.unread().len();
             if error.classify() != Category::Eof && !(is_at_end && self.grow()) {
-                return Ok(Parsed::Invalid(self.error(&error)));
+                return Ok(Parsed::Invalid(error));
             }
             if error.classify() != Category::Eof {
                 continue;
@@ -289,25 +279,35 @@ impl<'r> Source<'r> {
         }
     }
 
+    /// Parses the next value, which must be valid.
+    pub(super) fn whole<R>(
+        &mut self,
+        parse: impl FnMut(&[u8]) -> serde_json::Result<(R, usize)>,
+    ) -> Result<R, InputError> {
+        match self.value(parse)? {
+            Parsed::Value(value) => Ok(value),
+            Parsed::Invalid(error) => Err(self.error(&error)),
+            Parsed::TooLarge => Err(TOO_LARGE),
+        }
+    }
+
     /// Parses the next value, which is not an event.
     pub(super) fn other<T: DeserializeOwned>(&mut self) -> Result<T, InputError> {
-        self.value(|text| parse::<T>(text))?.whole()
+        self.whole(|text| parse::<T>(text))
     }
 
     /// Consumes the next value, of any depth and length.
     pub(super) fn ignore(&mut self) -> Result<(), InputError> {
         match self.value(|text| parse::<IgnoredAny>(text))? {
             Parsed::Value(_) => Ok(()),
-            Parsed::Invalid(error) => Err(error),
-            Parsed::TooLarge => self.skip(u64::MAX),
+            Parsed::Invalid(error) => Err(self.error(&error)),
+            Parsed::TooLarge => self.skip(),
         }
     }
 
-    /// Consumes what is left of a value up to a comma or a bracket that follows it, whatever else is in it. Fails if that is more
-    /// than `most` bytes.
-    pub(super) fn skip(&mut self, most: u64) -> Result<(), InputError> {
+    /// Consumes the next value, which is too large to be parsed. Of its brackets, only the number is looked at.
+    pub(super) fn skip(&mut self) -> Result<(), InputError> {
         let (mut depth, mut in_text, mut is_escaped) = (0_u64, false, false);
-        let mut skipped = 0_u64;
         loop {
             let end = self.unread().iter().position(|byte| {
                 match byte {
@@ -322,12 +322,7 @@ impl<'r> Source<'r> {
                 }
                 false
             });
-            let length = end.unwrap_or(self.unread().len());
-            skipped = skipped.saturating_add(length as u64);
-            if skipped > most {
-                return Err(TOO_LARGE);
-            }
-            self.consume(length);
+            self.consume(end.unwrap_or(self.unread().len()));
             if end.is_some() {
                 return Ok(());
             }
@@ -337,8 +332,26 @@ impl<'r> Source<'r> {
         }
     }
 
+    /// Consumes the next value, an event that is not valid, up to the comma or bracket that follows it in its list. Returns
+    /// `false`, and consumes nothing, if it is not certain where the event ends.
+    pub(super) fn skip_invalid(&mut self) -> bool {
+        loop {
+            match invalid_event::end(self.unread()) {
+                End::At(length) => {
+                    self.consume(length);
+                    return true;
+                }
+                End::Unknown => return false,
+                End::Beyond if self.unread().len() > Limits::EVENT_BYTES || !self.grow() => {
+                    return false;
+                }
+                End::Beyond => {}
+            }
+        }
+    }
+
     /// Returns the error of a parser that began with the first unread byte.
-    fn error(&self, error: &serde_json::Error) -> InputError {
+    pub(super) fn error(&self, error: &serde_json::Error) -> InputError {
         let before = self.at.after(&self.window[..self.start]);
         let position = Position {
             line: before.line + error.line().saturating_sub(1),

@@ -189,7 +189,9 @@ impl Collector {
         let own_step = || next_step(name, request.skipped, request.every);
         let step = request.step.unwrap_or_else(own_step);
         if name.decide_time_source(TimeSource::Cpu) == TimeSource::Cuda {
-            return self.drop_one(DropReason::NoCudaTime, request.logger);
+            return held_up::call(name.id, || {
+                self.drop_one(DropReason::NoCudaTime, request.logger);
+            });
         }
         let milliseconds = clock().nanoseconds(record.elapsed.max(0) as f64) / 1e6;
         let entry = LogEntry {
@@ -215,15 +217,19 @@ impl Collector {
         ledger::remove_pending(1);
         self.at_hand = loggers as u64;
         for index in 0..loggers {
-            match self.defaults[index].share() {
-                Some(recipient) => self.deliver_to(entry, recipient),
-                None => ledger::remove_pending(1),
+            if let Some(recipient) = self.defaults[index].share() {
+                self.deliver_to(entry, recipient);
+            } else {
+                self.at_hand -= 1;
+                ledger::remove_pending(1);
             }
         }
     }
 
     fn deliver_to(&mut self, entry: &LogEntry, recipient: Recipient) {
-        held_up::call(entry.name.id, || deliver(entry, recipient));
+        if let Some(oldest) = held_up::call(entry.name.id, || deliver(entry, recipient)) {
+            held_up::call(oldest.id(), || unflushed::flush_for_the_last_time(oldest));
+        }
         self.at_hand -= 1;
     }
 

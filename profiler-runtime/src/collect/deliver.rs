@@ -8,15 +8,19 @@ use profiler_report::DropReason;
 
 use super::contain::{contain, to_text, warn_of_failure};
 use super::entry::{LogEntry, Recipient};
-use super::{ledger, unflushed};
+use super::ledger;
+use super::unflushed::{self, Unflushed};
 
-/// Calls a logger with an entry, and records the outcome.
-pub(super) fn deliver(entry: &LogEntry, recipient: Recipient) {
+/// Calls a logger with an entry, and records the outcome. Returns a logger that has to be
+/// [flushed for the last time](unflushed::flush_for_the_last_time) now, if there is one.
+#[must_use]
+pub(super) fn deliver(entry: &LogEntry, recipient: Recipient) -> Option<Unflushed> {
     let Recipient { logger, breaker } = recipient;
     if let Some(reason) = breaker.drop_reason() {
         // This may be the last handle, and its destructor is user code.
         user_code::drop_value(logger);
-        return ledger::resolve(Err(reason));
+        ledger::resolve(Err(reason));
+        return None;
     }
     let id = entry.name.id;
     let mut oldest = None;
@@ -37,10 +41,7 @@ pub(super) fn deliver(entry: &LogEntry, recipient: Recipient) {
     if let Some(Err(error)) = result {
         warn_of_failure(id, &error);
     }
-    // What this other logger does is not held against the one above.
-    if let Some(oldest) = oldest {
-        unflushed::flush_for_the_last_time(oldest);
-    }
+    oldest
 }
 
 /// Calls the logger, and flushes it if it belongs to this call alone. Returns `None` if it panics.

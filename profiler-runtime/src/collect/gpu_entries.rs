@@ -5,9 +5,9 @@ use profiler_host::sync::ring::Producer;
 use profiler_log::Logger;
 use profiler_report::DropReason;
 
-use super::collector;
 use super::entry::LogEntry;
 use super::ring::GPU_RINGS;
+use super::{collector, held_up};
 use crate::losses::count_dropped;
 
 /// How many entries wait for the collector at most: while a logger is slow, GPU times are read all the same.
@@ -29,6 +29,9 @@ impl EntrySender {
             // A logger's destructor is user code.
             user_code::drop_value(logger);
             count_dropped(reason, 1);
+            if reason == DropReason::RingFull {
+                held_up::warn_elsewhere();
+            }
         }
     }
 

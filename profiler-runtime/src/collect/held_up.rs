@@ -60,7 +60,7 @@ pub(super) fn warn() {
     ));
 }
 
-/// [`warn`] for a measured thread whose ring is full: another thread says it, once for each call.
+/// [`warn`] for a thread that finds a ring full: another thread says it, once for each call.
 #[cold]
 pub(super) fn warn_elsewhere() {
     static WARNED: AtomicU64 = AtomicU64::new(0);

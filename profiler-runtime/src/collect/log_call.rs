@@ -11,7 +11,7 @@ use super::defaults::fan_out;
 use super::deliver::deliver;
 use super::entry::LogEntry;
 use super::ring::{LATE, MAX_LATE, RINGS};
-use super::{collector, held_up, ledger};
+use super::{collector, held_up, ledger, unflushed};
 use crate::local;
 use crate::log_record::{LogRecord, LogRequest};
 use crate::losses::{count_dropped, note_full_ring};
@@ -86,7 +86,10 @@ pub(crate) fn log(
             held_up::warn_elsewhere();
         }
         (PushOutcome::Pushed, None) => {}
-        (PushOutcome::Full, None) => count_dropped(DropReason::RingFull, 1),
+        (PushOutcome::Full, None) => {
+            count_dropped(DropReason::RingFull, 1);
+            held_up::warn_elsewhere();
+        }
         (PushOutcome::NoCollector, _) => count_dropped(DropReason::NoCollector, 1),
         (PushOutcome::NoMemory, _) => count_dropped(DropReason::NoMemory, 1),
     }
@@ -184,7 +187,9 @@ pub(crate) fn log_here(entry: LogEntry, logger: Option<Logger>) {
     collector::ensure_started();
     fan_out(entry.name, logger, |recipient| {
         ledger::add_pending(1);
-        deliver(&entry, recipient);
+        if let Some(oldest) = deliver(&entry, recipient) {
+            unflushed::flush_for_the_last_time(oldest);
+        }
     });
     collector::wake_if_dozing();
 }

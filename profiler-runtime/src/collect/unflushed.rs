@@ -46,14 +46,25 @@ pub(super) fn are_any() -> bool {
 /// Flushes the loggers that took entries since they were last flushed, on the collector's thread.
 pub(super) fn flush_all() {
     let mut failed = Vec::new();
-    // Taken from the list one at a time, without its lock: a flush is user code.
-    while let Some(unflushed) = { UNFLUSHED.lock().pop() } {
+    // Measured threads that call loggers add to the list meanwhile: what they add is flushed the next time.
+    let loggers = UNFLUSHED.lock().len();
+    for _ in 0..loggers {
+        // Taken from the list one at a time, without its lock: a flush is user code.
+        let Some(unflushed) = take_oldest() else {
+            break;
+        };
         let taken = unflushed.taken;
-        let flushed = held_up::call(unflushed.id, || unflushed.flush(true));
+        let flushed = held_up::call(unflushed.id(), || unflushed.flush(true));
         ledger::end_saving(taken, flushed.unsaved);
         failed.extend(flushed.again);
     }
     UNFLUSHED.lock().append(&mut failed);
+}
+
+/// Takes the logger that has waited for the longest time.
+fn take_oldest() -> Option<Unflushed> {
+    let mut unflushed = UNFLUSHED.lock();
+    (!unflushed.is_empty()).then(|| unflushed.remove(0))
 }
 
 /// Flushes a logger that [`remember`] had no space for, and counts the entries that it cannot save as dropped.
@@ -73,6 +84,11 @@ struct Flushed {
 }
 
 impl Unflushed {
+    /// Returns the number of a name that the logger took an entry for.
+    pub(super) const fn id(&self) -> u32 {
+        self.id
+    }
+
     /// Flushes the logger. The caller ends what this begins in the ledger.
     fn flush(self, keep: bool) -> Flushed {
         let Self {

@@ -80,8 +80,8 @@ pub use profiler_cuda_sys::driver::DeviceProperties;
 pub(crate) use context::measurement::CpuSpan;
 pub(crate) use cupti::{
     Demand, Effect, Flushed, Launch, NO_NAME, Ready, Recording, WorkActivity, WorkLoss, WorkLosses,
-    flushed, has_launch_hook, launching_thread, lose_work, recording, take_work, wait_until_ready,
-    want_kernels, why_no_kernels,
+    flushed, has_launch_hook, is_beginning, launching_thread, lose_work, recording, take_work,
+    wait_until_ready, want_kernels, why_no_kernels,
 };
 pub use cupti::{
     KernelStatus, LaunchCall, LaunchHookState, kernel_status, launch_hook_state, set_launch_hook,
@@ -91,7 +91,7 @@ pub(crate) use ffi::discovery::{begin_search, scan_loaded};
 pub(crate) use ffi::library::may_be_found;
 pub use ffi::library::status;
 pub(crate) use ffi::library::{
-    DiscoveryReason, apply_backend, device_properties, find, is_in_use, known_status,
+    DiscoveryReason, apply_backend, device_properties, find, is_in_use, known_status, when_found,
 };
 pub(crate) use ffi::status::version_text;
 pub use ffi::status::{CudaError, Status};

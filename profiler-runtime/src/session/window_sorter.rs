@@ -57,6 +57,8 @@ const MAX_WAITING: usize = 4;
 const MAX_SHORT_WAITING: usize = 1024;
 
 pub(super) fn ensure_started() -> std::io::Result<()> {
+    // Kernels are recorded from then on, also inside of a scope that is open already.
+    cuda::when_found(wake);
     THREAD.start()
 }
 
@@ -183,6 +185,7 @@ impl WindowSorter {
             0
         };
         let more_may_come = self.quiet_rounds <= QUIET_ROUNDS
+            || cuda::is_beginning()
             || cuda::recording().is_some()
             || cuda::times_may_come();
         more_may_come.then_some(LONG)

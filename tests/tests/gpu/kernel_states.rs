@@ -1,7 +1,7 @@
 //! If CUPTI cannot record, or loses something, windows say so, and everything else is measured.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use profiler_runtime::cuda::{KernelStatus, kernel_status};
 use profiler_runtime::report::{KernelGap, SliceKind};
@@ -10,6 +10,8 @@ use profiler_runtime::{Activity, Profile, Trace, init, scope};
 use profiler_tests::gpu::{self, Gpu, OnDriver, cupti_of_driver, driver, simulator, started};
 use profiler_tests::stop;
 const KERNELS: u64 = 20;
+/// No test that passes gets here: the search for a driver ends after a minute.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Records a window with some kernels in one scope.
 fn window() -> Arc<Trace> {
@@ -155,4 +157,28 @@ fn a_session_without_gpu_times_or_kernels_does_not_use_cupti() {
     assert_eq!(trace.gpu_work().count(), 0);
     let report = simulator().report().expect("a report");
     assert_eq!(report.calls_of("cuptiSubscribe"), 0);
+}
+
+#[test(on = driver().kernels())]
+fn kernels_are_recorded_once_the_program_uses_cuda_although_no_scope_ends() {
+    let _profiler = init().expect("set up");
+    // The first measured call starts the search for a driver.
+    drop(scope!("before"));
+    let profile = Profile::builder().start().expect("started");
+    // The thread of the windows sleeps after half a second in which no scope ends.
+    std::thread::sleep(Duration::from_secs(1));
+    let outer = scope!("outer");
+    let gpu = Gpu::new(0);
+    let start = Instant::now();
+    while !kernel_status().is_ready() && start.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(kernel_status().is_ready(), "{:?}", kernel_status());
+    let stream = gpu.stream();
+    gpu.spin(&stream, 1_000);
+    gpu.context.synchronize().expect("nothing failed");
+    drop(outer);
+    stop(&profile);
+    let trace = profile.trace().expect("a trace");
+    assert!(kernels_in_scope(&trace) > 0);
 }

@@ -15,8 +15,8 @@
 //! publishes is a measured call, where a fence would take as long as the rest. So only the compiler is kept from
 //! swapping its store and its load, and the thread waits for [`SETTLED`] between its store and its load. A processor
 //! makes a store visible within microseconds of the instruction, and an interrupt or a switch of threads does not let a
-//! load overtake a store either: it makes both complete first. A publisher whose load came before the announcement is
-//! visible to the thread therefore has made its work visible long before the thread looks for the last time. (Linux has
+//! load overtake a store either: it makes both complete first. So a publisher that has not seen the
+//! announcement has made its work visible long before the thread looks for the last time. (Linux has
 //! `membarrier` for the same purpose. Waiting needs no system call, and works everywhere.) Under loom, which knows no
 //! time, a fence on either side takes the place of the wait.
 //!

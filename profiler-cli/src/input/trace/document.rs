@@ -20,7 +20,7 @@ pub(super) fn read(source: &mut Source<'_>, collector: &mut Collector) -> Result
         invalid: 0,
         first: None,
     };
-    if source.expect()? == b'[' {
+    if source.peek_some()? == b'[' {
         events.list(source)?;
     } else {
         object(source, &mut events)?;
@@ -61,14 +61,16 @@ impl Events<'_> {
                 return added;
             }
             Parsed::Invalid(error) => {
-                // What was not found is where the event ends.
-                if source.skip(Limits::EVENT_BYTES as u64).is_err() {
-                    return Err(error);
+                // Where it is takes a search of the window: only the first is shown.
+                if self.first.is_none() {
+                    self.first = Some(source.error(&error));
                 }
-                self.first.get_or_insert(error);
+                if !source.skip_invalid() {
+                    return Err(source.error(&error));
+                }
             }
             Parsed::TooLarge => {
-                source.skip(u64::MAX)?;
+                source.skip()?;
                 self.first.get_or_insert(TOO_LARGE);
             }
         }
@@ -113,7 +115,7 @@ impl Next {
             // The bracket that opens it.
             source.consume(1);
         }
-        let next = source.expect()?;
+        let next = source.peek_some()?;
         if next == close {
             source.consume(1);
             return Ok(false);
@@ -129,7 +131,7 @@ impl Next {
             }));
         }
         source.consume(1);
-        if source.expect()? == close {
+        if source.peek_some()? == close {
             return Err(source.invalid("trailing comma"));
         }
         Ok(true)
@@ -144,11 +146,11 @@ fn object(source: &mut Source<'_>, events: &mut Events<'_>) -> Result<(), InputE
     let mut next = Next::First;
     while next.item(source, b'}')? {
         let key: String = source.other()?;
-        if source.expect()? != b':' {
+        if source.peek_some()? != b':' {
             return Err(source.invalid("expected `:`"));
         }
         source.consume(1);
-        let first = source.expect()?;
+        let first = source.peek_some()?;
         let collector = &mut *events.collector;
         match key.as_str() {
             "traceEvents" => {
@@ -167,7 +169,7 @@ fn object(source: &mut Source<'_>, events: &mut Events<'_>) -> Result<(), InputE
                     let (value, length) = parse::<Value<'_>>(text)?;
                     Ok((value.text().map(Cow::into_owned), length))
                 };
-                if let Some(value) = source.value(text)?.whole()? {
+                if let Some(value) = source.whole(text)? {
                     collector.add_pair(&key, value)?;
                 }
             }

@@ -45,7 +45,8 @@ pub(crate) use launching_threads::launching_thread;
 pub(crate) use losses::{WorkLoss, WorkLosses, lose as lose_work};
 pub(crate) use ready::{Ready, take_work};
 pub(crate) use recorder::{
-    Demand, Flushed, Recording, flushed, recording, shut_down, wait_until_ready, want_kernels,
+    Demand, Flushed, Recording, flushed, is_beginning, recording, shut_down, wait_until_ready,
+    want_kernels,
 };
 pub(crate) use status::why_no_kernels;
 pub use status::{KernelStatus, kernel_status};

@@ -124,15 +124,17 @@ fn is_new_attempt(before: u8, demand: Demand) -> bool {
     demand >= Demand::IfPossible && before < demand as u8
 }
 
+/// Returns `true` if CUPTI is asked to record, and it is not known yet whether it does.
+pub(crate) fn is_beginning() -> bool {
+    let wants = Demand::now() >= Demand::IfPossible;
+    wants && THREAD.is_running() && ATTEMPTED.load(Acquire) != ATTEMPT.load(Relaxed)
+}
+
 /// Waits until CUPTI records, or it is known that it does not.
 pub(crate) fn wait_until_ready(timeout: Duration) {
     const STEP: Duration = Duration::from_micros(200);
     let start = Instant::now();
-    let is_pending = || {
-        let wants = Demand::now() >= Demand::IfPossible;
-        wants && THREAD.is_running() && ATTEMPTED.load(Acquire) != ATTEMPT.load(Relaxed)
-    };
-    while is_pending() && start.elapsed() < timeout {
+    while is_beginning() && start.elapsed() < timeout {
         thread::sleep(STEP);
     }
 }

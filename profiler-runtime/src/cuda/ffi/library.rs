@@ -23,6 +23,8 @@ use crate::switch::with_control;
 
 /// The driver, once it has been found. Never unset: [`driver`] stops returning it.
 static DRIVER: RaceCell<Driver> = RaceCell::new();
+/// What is called once a driver has been found.
+static WHEN_FOUND: RaceCell<fn()> = RaceCell::new();
 /// Why there is no driver, if discovery has failed; or the result of initialising it.
 static STATUS: Lock<Option<Status>> = Lock::new(None);
 /// `true` once the driver must not be called any more.
@@ -142,6 +144,12 @@ pub(crate) fn may_be_found() -> bool {
     driver().is_none() && !DISCOVERY_FAILED.load(Relaxed) && !is_shut_down()
 }
 
+/// Has the thread that finds a driver call `when_found`, which does not wait: for the module that records kernels once the
+/// program uses CUDA. Only the first function is kept.
+pub(crate) fn when_found(when_found: fn()) {
+    WHEN_FOUND.get_or_init(|| when_found);
+}
+
 /// Returns the driver, and looks for it if it has not been found yet. Returns `None` if there is none, or if the
 /// settings forbid GPU times.
 #[inline]
@@ -182,6 +190,9 @@ fn discover(reason: DiscoveryReason) -> Option<&'static Driver> {
         }
         // Call sites decide again, and may take GPU times now.
         with_control(crate::switch::Control::new_generation);
+        if let Some(when_found) = WHEN_FOUND.get() {
+            when_found();
+        }
     } else if load {
         DISCOVERY_FAILED.store(true, Relaxed);
         // A status query returns the reason to its caller instead.

@@ -33,6 +33,8 @@ pub(super) struct ContextState {
     captured: CapturedScopes,
     /// When a scope of the context last arrived, in ticks.
     last_used: u64,
+    /// How many scopes the last round has taken from the queues.
+    freed: usize,
     /// `true` if the pool was trimmed since `last_used`.
     is_trimmed: bool,
     /// `true` if the last attempt to make the context current succeeded.
@@ -49,6 +51,7 @@ impl ContextState {
             queues: StreamQueues::default(),
             captured: CapturedScopes::default(),
             last_used: 0,
+            freed: 0,
             is_trimmed: false,
             is_current: false,
             has_driver_ended: false,
@@ -99,9 +102,11 @@ impl ContextState {
         !self.queues.is_empty() || self.captured.are_expected()
     }
 
-    /// Returns `true` if most pairs of the context wait for the device, and few are free although it may make no more.
+    /// Returns `true` if most pairs of the context wait for the device, few are free although there may be no more, and the
+    /// last round has freed few.
     pub(super) fn is_starved(&self) -> bool {
-        2 * self.pending() > self.context.pairs() && self.context.is_exhausted()
+        let pairs = self.context.pairs();
+        2 * self.pending() > pairs && 16 * self.freed <= pairs && self.context.is_exhausted()
     }
 
     /// Reads the events that the device has passed. Returns `true` if there were any.
@@ -109,6 +114,19 @@ impl ContextState {
     /// `check_suspects`: find out whether the context was destroyed if it is suspected. `read_all`: look for replays of
     /// all graphs.
     pub(super) fn poll(
+        &mut self,
+        completion: &mut Completion<impl EventApi>,
+        check_suspects: bool,
+        read_all: bool,
+    ) -> bool {
+        let pending = self.pending();
+        let progress = self.read(completion, check_suspects, read_all);
+        self.freed = pending.saturating_sub(self.pending());
+        progress
+    }
+
+    /// [`poll`](Self::poll), which counts what it frees.
+    fn read(
         &mut self,
         completion: &mut Completion<impl EventApi>,
         check_suspects: bool,

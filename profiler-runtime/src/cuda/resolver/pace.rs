@@ -29,7 +29,7 @@ pub(super) enum Waiting {
     Nothing,
     /// Scopes wait, or replays may come.
     Some,
-    /// Nearly all pairs wait that there may be.
+    /// Scopes, which have nearly all pairs that there may be. The device has freed few of them since the round before.
     AllPairs,
 }
 
@@ -48,10 +48,8 @@ impl Pace {
         } else {
             self.quiet_rounds.saturating_add(1)
         };
-        self.interval = if found.waiting == Waiting::AllPairs {
-            // The device is behind: however early its times are read, it makes no pairs free sooner.
-            POLL_BACKED_OFF
-        } else if found.progress {
+        // A device that is behind frees few pairs in a round, and no more of them if it is asked more often.
+        self.interval = if found.progress && found.waiting != Waiting::AllPairs {
             POLL_ACTIVE
         } else {
             (self.interval * 2).clamp(POLL_ACTIVE, POLL_BACKED_OFF)
@@ -115,13 +113,18 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_is_behind_is_asked_no_more_often_for_its_progress() {
+    fn a_device_that_is_behind_is_asked_less_often_while_it_frees_few_pairs() {
         let mut pace = Pace::default();
         let starved = Found {
             waiting: Waiting::AllPairs,
             ..PROGRESS
         };
-        assert_eq!(pace.poll_interval(starved), Some(POLL_BACKED_OFF));
+        assert_eq!(pace.poll_interval(PROGRESS), Some(POLL_ACTIVE));
+        let waits = [(); 5].map(|()| pace.poll_interval(starved));
+        assert_eq!(
+            waits.map(|wait| wait.map_or(0, |wait| wait.as_millis())),
+            [2, 4, 8, 16, 16]
+        );
         assert_eq!(pace.poll_interval(PROGRESS), Some(POLL_ACTIVE));
     }
 }

@@ -93,12 +93,13 @@ impl<D: EventApi> ResolverState<D> {
     /// Returns what waits for the device.
     pub(super) fn waiting(&self) -> Waiting {
         let contexts = || self.contexts.values();
-        if contexts().any(ContextState::is_starved) {
-            Waiting::AllPairs
-        } else if contexts().any(ContextState::is_watched) {
-            Waiting::Some
-        } else {
+        let mut watched = contexts().filter(|context| context.is_watched()).peekable();
+        if watched.peek().is_none() {
             Waiting::Nothing
+        } else if watched.all(ContextState::is_starved) {
+            Waiting::AllPairs
+        } else {
+            Waiting::Some
         }
     }
 

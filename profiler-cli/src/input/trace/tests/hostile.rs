@@ -125,10 +125,17 @@ fn events_that_cannot_be_read_are_left_out_and_counted() {
         let expected = format!("events cannot be read and are left out ({what})");
         assert_eq!(*reason, expected);
     }
-    // Where such an event ends is not known.
-    assert!(
-        message(&format!(r#"[{good}, {{"name": "a"b"}}, {good}"#)).contains("expected `,` or `}`")
-    );
+    // A quote too many costs no other event: where lines end, its own end is found, and otherwise the file is refused.
+    let quote = r#"{"ph": "X", "name": "a"b", "args": {"c": 1}}"#;
+    let timeline = of_text(&format!("[{good},\n{quote},\n{good},\n{quote},\n{good}\n]"));
+    assert_eq!(timeline.slices.len(), 3);
+    assert_eq!(timeline.missing[0].1, 2);
+    let one_line = format!("[{good}, {quote}, {good}, {quote}, {good}]").replace('\n', " ");
+    assert!(message(&one_line).contains("expected `,` or `}`"));
+    // What is not an event is not counted as one, and the first mistake is the one that is named.
+    assert!(message(&format!("[,{good}]")).contains("column 2: "));
+    let bracket = message(&format!(r#"[{good}, {{"ts": nan}}}}]"#));
+    assert!(bracket.contains("expected ident"), "{bracket}");
 }
 
 #[test]
