@@ -88,8 +88,8 @@ struct Collector {
     names: Vec<&'static Name>,
     /// The default loggers, as of this round.
     defaults: Vec<Recipient>,
-    /// When the loggers are flushed that took entries.
-    flush_at: Option<Instant>,
+    /// Since when loggers that took entries wait for a flush.
+    unflushed_since: Option<Instant>,
 }
 
 impl Collector {
@@ -100,28 +100,33 @@ impl Collector {
         let requested = FLUSHES.issued();
         let is_quiet = self.drain().is_empty();
         self.deliver_all();
-        let is_due = self.flush_at.is_some_and(|at| Instant::now() >= at);
+        let is_due = self.until_flush().is_some_and(|time| time.is_zero());
         let is_requested = requested > FLUSHES.answered();
         if is_due || is_requested {
             unflushed::flush_all();
-            self.flush_at = None;
+            self.unflushed_since = None;
         }
         if is_requested {
             FLUSHES.answer_up_to(requested);
         }
         // A logger that could not save everything is flushed again, and so is one that a measured thread has called.
-        let now = Instant::now();
         if !unflushed::are_any() {
-            self.flush_at = None;
-        } else if self.flush_at.is_none() {
-            self.flush_at = Some(now + FLUSH_EVERY);
+            self.unflushed_since = None;
+        } else if self.unflushed_since.is_none() {
+            self.unflushed_since = Some(Instant::now());
         }
-        let until_flush = self.flush_at.map(|at| at.saturating_duration_since(now));
+        let until_flush = self.until_flush();
         if is_quiet {
             until_flush
         } else {
             Some(until_flush.map_or(BUSY, |time| time.min(BUSY)))
         }
+    }
+
+    /// Returns the time until loggers are flushed, if some wait for that.
+    fn until_flush(&self) -> Option<Duration> {
+        let since = self.unflushed_since?;
+        Some(FLUSH_EVERY.saturating_sub(since.elapsed()))
     }
 
     /// Takes what is in the rings.

@@ -122,7 +122,7 @@ mod tests {
             wall_time: SystemTime::UNIX_EPOCH,
         };
         ledger::add_pending(1);
-        deliver(&entry, Recipient { logger, breaker });
+        assert!(deliver(&entry, Recipient { logger, breaker }).is_none());
     }
 
     fn breaker() -> &'static CircuitBreaker {
