@@ -24,8 +24,6 @@ impl Limits {
     pub const SUMMARY_BYTES: usize = 64 << 20;
     /// The largest event in bytes.
     pub const EVENT_BYTES: usize = 4 << 20;
-    /// The longest name in bytes; longer ones are cut.
-    pub const NAME_BYTES: usize = 1024;
     /// The bytes of all different names.
     pub const NAMES_BYTES: usize = 256 << 20;
 }

@@ -116,6 +116,7 @@ fn nest_tracks(collector: &mut Collector) -> Vec<Place> {
         ..Place::default()
     };
     let raws = &mut collector.raws;
+    let rounding = nesting::rounding(raws);
     let mut places = vec![none; raws.len()];
     let count = u32::try_from(raws.len()).unwrap_or(NONE);
     // A GPU time without length has no place among the work of its stream.
@@ -134,7 +135,7 @@ fn nest_tracks(collector: &mut Collector) -> Vec<Place> {
         let is_future = |index: &u32| raws[*index as usize].kind == RawKind::Future;
         let (futures, others): (Vec<u32>, Vec<u32>) =
             order[range.clone()].iter().copied().partition(is_future);
-        nesting::nest(raws, &mut places, &others, changes);
+        nesting::nest(raws, &mut places, &others, changes, rounding);
         nesting::place_beside(raws, &mut places, &futures);
         first = range.end;
     }
@@ -170,7 +171,9 @@ impl Builder {
         let raws = &collector.raws;
         nesting::apply_parents(raws, &mut places);
         let callers = launches::callers(raws, &places);
-        let is_counted = |index: u32| !raws[index as usize].is_not_counted;
+        let is_counted = |index: u32| {
+            !raws[index as usize].is_not_counted && places[index as usize].lane != NONE
+        };
         let counted = nesting::innermost(&places, is_counted);
         let is_without =
             |(raw, launch): &(&Raw, &u32)| raw.kind == RawKind::GpuWork && **launch == NONE;

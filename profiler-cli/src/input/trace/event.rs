@@ -3,14 +3,13 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use profiler_report::{MemoryUse, SliceEnding};
+use profiler_report::{MemoryUse, SliceEnding, internal};
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 
 use super::time::Time;
 use super::work::WorkArgs;
-use crate::input::Limits;
 
 /// The most values of one counter event that are kept.
 const MAX_VALUES: usize = 16;
@@ -315,7 +314,7 @@ struct Text<'t>(Cow<'t, str>);
 impl<'de> Deserialize<'de> for Text<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(Self(match Value::deserialize(deserializer)? {
-            Value::Text(text) => cut(text),
+            Value::Text(text) => truncate(text),
             Value::Number(number) => number.to_string().into(),
             Value::Flag(flag) => flag.to_string().into(),
             Value::Other => Cow::default(),
@@ -326,7 +325,7 @@ impl<'de> Deserialize<'de> for Text<'de> {
 impl<'de> Deserialize<'de> for Id {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(match Value::deserialize(deserializer)? {
-            Value::Text(text) => Self::Text(cut(text).into_owned()),
+            Value::Text(text) => Self::Text(truncate(text).into_owned()),
             Value::Number(number) => {
                 whole(number).map_or_else(|| Self::Text(number.to_string()), Self::Number)
             }
@@ -376,7 +375,7 @@ impl<'v> Value<'v> {
     }
 
     fn name(self) -> Option<Cow<'v, str>> {
-        self.text().map(cut)
+        self.text().map(truncate)
     }
 
     fn is_set(&self) -> bool {
@@ -447,21 +446,11 @@ impl<'de> Deserialize<'de> for Value<'de> {
     }
 }
 
-/// Returns the beginning of a text, as long as a name may be.
-fn cut(text: Cow<'_, str>) -> Cow<'_, str> {
-    let mut end = text.len().min(Limits::NAME_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    if end == text.len() {
-        return text;
-    }
+/// Truncates a text as names of the profiler are truncated, so that two names that differ only at their ends remain two.
+fn truncate(text: Cow<'_, str>) -> Cow<'_, str> {
     match text {
-        Cow::Borrowed(text) => text[..end].into(),
-        Cow::Owned(mut text) => {
-            text.truncate(end);
-            text.into()
-        }
+        Cow::Borrowed(text) => internal::truncate(text),
+        Cow::Owned(text) => internal::truncate(&text).into_owned().into(),
     }
 }
 
@@ -771,10 +760,11 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_cut() {
-        let name = "é".repeat(Limits::NAME_BYTES);
-        let json = format!(r#"{{"name": "{name}"}}"#);
-        let event = event(&json);
-        assert_eq!(event.name.len(), Limits::NAME_BYTES);
+    fn long_names_that_differ_only_at_the_end_remain_two() {
+        let long = "é".repeat(internal::MAX_LENGTH);
+        let [one, other] = ["a", "b"].map(|end| format!(r#"{{"name": "{long}{end}"}}"#));
+        let (one, other) = (event(&one), event(&other));
+        assert!(one.name.len() <= internal::MAX_LENGTH);
+        assert_ne!(one.name, other.name);
     }
 }

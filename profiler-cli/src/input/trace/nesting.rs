@@ -9,8 +9,8 @@ use crate::lanes::Lanes;
 /// No span.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// How far the end of a span may lie past the end of the one around it. Tools that write whole microseconds round both.
-const ROUNDING_NS: i64 = 1000;
+/// The coarsest times that tools write: whole microseconds.
+const MAX_ROUNDING_NS: u64 = 1000;
 
 /// The most tracks beside one track, for spans that overlap others.
 const MAX_LANES: u32 = 64;
@@ -31,57 +31,114 @@ pub(super) struct Place {
     pub(super) device_bytes: Option<i64>,
 }
 
-/// Nests spans. All of them are of one track, and so are the changes of memory; `order` is sorted by [`before`],
-/// `memory` by time. A span that overlaps another and is not inside it gets a track beside. Nothing is inside a launch
-/// that is not counted: its time is that of the function around.
-pub(super) fn nest(raws: &mut [Raw], places: &mut [Place], order: &[u32], memory: &[MemoryChange]) {
+/// Nests spans. All of them are of one track, and so are the changes of memory; `order` is sorted by [`before`], `memory` by time.
+///
+/// The rule of threads is the rule of PyTorch (`_populate_cpu_children` in `torch/autograd/profiler_util.py`): a span that cannot
+/// be inside the open one closes it. A `record_function`, for example, begins inside the Python frame of its own enter call, and
+/// ends after it. Nothing is inside a launch that is not counted: its time is the time of the function around. An end may lie
+/// `rounding` nanoseconds past the end around it.
+///
+/// Of two spans that cross on a thread, the shorter is drawn on a track beside; on a stream, the later.
+pub(super) fn nest(
+    raws: &mut [Raw],
+    places: &mut [Place],
+    order: &[u32],
+    memory: &[MemoryChange],
+    rounding: i64,
+) {
     // The ends of these never rise, as each is inside the one before it.
     let mut open: Vec<u32> = Vec::new();
+    let mut drawn: Vec<u32> = Vec::new();
     let mut lanes = Lanes::new(MAX_LANES);
     let mut memory = memory.iter().peekable();
     for index in order.iter().copied() {
-        let (start, end) = (raws[index as usize].start, raws[index as usize].end);
+        let raw = &raws[index as usize];
+        let (kind, is_counted) = (raw.kind, !raw.is_not_counted);
+        let (start, mut end) = (raw.start, raw.end);
         while let Some(change) = memory.next_if(|change| change.at < start) {
             count_memory(raws, places, &mut open, change);
         }
         close(raws, &mut open, start, end);
-        let parent = open.last().copied();
-        let Some(parent) = parent else {
-            places[index as usize].parent = NONE;
-            if !raws[index as usize].is_not_counted {
-                open.push(index);
-            }
-            continue;
-        };
-        let parent_end = raws[parent as usize].end;
-        // Work on a stream may overlap the work before it, and is never a part of it.
-        let is_work = raws[parent as usize].kind == RawKind::GpuWork;
-        if !is_work && (end <= parent_end || end.saturating_sub(parent_end) <= ROUNDING_NS) {
-            let end = end.min(parent_end);
-            raws[index as usize].end = end;
-            places[index as usize].parent = parent;
+        close(raws, &mut drawn, start, end);
+        let closes_others = is_counted && !kind.is_on_gpu();
+        while closes_others
+            && let Some(top) = open.last()
+            && !raws[*top as usize].may_enclose(end, rounding)
+        {
+            open.pop();
+        }
+        let around = open
+            .iter()
+            .rposition(|around| raws[*around as usize].may_enclose(end, rounding));
+        let parent = around.map_or(NONE, |at| open[at]);
+        places[index as usize].parent = parent;
+        if let Some(around) = raws.get(parent as usize) {
             // A range on a stream encloses work, whose time is its own; tables decide which of both they count.
-            let is_enclosed = raws[index as usize].kind == RawKind::GpuWork
-                && raws[parent as usize].kind.is_on_gpu();
-            if raws[index as usize].is_not_counted {
-                continue;
+            let is_enclosed = kind == RawKind::GpuWork && around.kind.is_on_gpu();
+            let is_innermost = open.last() == Some(&parent);
+            if is_innermost {
+                end = end.min(around.end);
+                raws[index as usize].end = end;
             }
-            if !is_enclosed {
+            if is_counted && is_innermost && !is_enclosed {
                 let inside = &mut places[parent as usize].inside;
                 *inside = inside.saturating_add(end.saturating_sub(start));
             }
+        }
+        while let Some(top) = drawn.last().copied()
+            && !raws[top as usize].may_enclose(end, 0)
+        {
+            let Raw {
+                start: from,
+                end: to,
+                ..
+            } = raws[top as usize];
+            let is_longer = to.saturating_sub(from) >= end.saturating_sub(start);
+            if is_longer || !closes_others {
+                places[index as usize].lane = lanes.take(start, end).unwrap_or(NONE);
+                break;
+            }
+            places[top as usize].lane = lanes.take(from, to).unwrap_or(NONE);
+            drawn.pop();
+        }
+        let is_drawn_here = places[index as usize].lane == 0;
+        if is_counted && is_drawn_here {
+            drawn.push(index);
+        }
+        if is_counted && (is_drawn_here || closes_others) {
             open.push(index);
-        } else {
-            let around = &open[..open.len() - usize::from(is_work)];
-            let containing = around.partition_point(|around| raws[*around as usize].end >= end);
-            let containing = containing.checked_sub(1).map_or(NONE, |at| open[at]);
-            places[index as usize].parent = containing;
-            places[index as usize].lane = lanes.take(start, end).unwrap_or(NONE);
         }
     }
     for change in memory {
         count_memory(raws, places, &mut open, change);
     }
+}
+
+impl Raw {
+    /// Returns `true` if a span with this end, which begins while this one is open, may be inside it. Work on a stream may
+    /// overlap the work before it, and is never a part of it.
+    fn may_enclose(&self, end: i64, rounding: i64) -> bool {
+        self.kind != RawKind::GpuWork && end.saturating_sub(self.end) <= rounding
+    }
+}
+
+/// Returns how far an end may lie past the end around it because both were rounded, in nanoseconds: tools that write whole
+/// microseconds round all times to a thousand. It is 0 if the times of threads are exact.
+pub(super) fn rounding(raws: &[Raw]) -> i64 {
+    let on_threads = raws.iter().filter(|raw| !raw.kind.is_on_gpu());
+    let mut times = on_threads.flat_map(|raw| [raw.start, raw.end]);
+    let step = times.try_fold(MAX_ROUNDING_NS, |step, time| {
+        let step = greatest_common_divisor(step, time.unsigned_abs());
+        (step > 1).then_some(step)
+    });
+    step.map_or(0, u64::cast_signed)
+}
+
+fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
+    while other > 0 {
+        (one, other) = (other, one % other);
+    }
+    one
 }
 
 /// Gives spans on threads the parents that the file says they have: those on other threads, and those of scopes whose guards

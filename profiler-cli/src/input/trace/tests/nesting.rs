@@ -1,6 +1,8 @@
 //! Nesting on threads.
 
-use profiler_report::TrackKind;
+use proptest::prelude::*;
+
+use profiler_report::{Slice, TrackKind};
 
 use super::{complete, of_text, on_track, own, read, tree};
 
@@ -44,32 +46,134 @@ fn of_equal_spans_the_one_with_the_smaller_id_is_around_the_other() {
 }
 
 #[test]
-fn a_span_that_crosses_another_gets_a_track_beside() {
+fn a_span_that_crosses_another_closes_it_and_the_shorter_is_drawn_beside() {
     let events = [
         complete("", "outer", (0.0, 100.0), ""),
         complete("", "first", (10.0, 20.0), ""),
         complete("", "crosses", (20.0, 40.0), ""),
-        complete("", "inside first", (22.0, 1.0), ""),
+        complete("", "inside", (22.0, 1.0), ""),
+        complete("", "last", (55.0, 10.0), ""),
     ];
     let timeline = read(&events.join(","));
     assert_eq!(
         tree(&timeline),
         [
-            ("outer", "-", 80.0),
-            ("first", "outer", 19.0),
-            ("crosses", "outer", 40.0),
-            ("inside first", "first", 1.0),
+            ("outer", "-", 30.0),
+            ("first", "outer", 20.0),
+            ("crosses", "outer", 39.0),
+            ("inside", "crosses", 1.0),
+            ("last", "outer", 10.0),
         ]
     );
-    let tracks: Vec<_> = timeline.slices.iter().map(|slice| slice.track).collect();
-    assert_eq!(tracks, [0, 0, 1, 0]);
-    assert_eq!(timeline.tracks[1].name, "thread 1 (beside 1)");
+    let beside =
+        |slice: &Slice| timeline.tracks[slice.track as usize].name == "thread 1 (beside 1)";
+    let beside: Vec<_> = timeline.slices.iter().map(beside).collect();
+    assert_eq!(beside, [false, true, false, false, true]);
     assert!(
         timeline
             .tracks
             .iter()
             .all(|track| track.kind == TrackKind::HostThread)
     );
+}
+
+#[test]
+fn an_annotation_that_begins_in_the_python_frame_of_its_enter_call_is_around_what_follows() {
+    let python = |name: &str, times| complete("python_function", name, times, "");
+    let events = [
+        python("loop.py(3): forward", (0.0, 1000.0)),
+        python("<built-in method _record_function_enter_new>", (10.0, 5.0)),
+        complete("user_annotation", "step_a", (12.0, 888.0), ""),
+        complete("cpu_op", "aten::mm", (100.0, 700.0), r#""External id": 2"#),
+        python("<built-in method _record_function_exit>", (895.0, 10.0)),
+    ];
+    let timeline = read(&events.join(","));
+    let forward = "loop.py(3): forward";
+    assert_eq!(
+        tree(&timeline),
+        [
+            (forward, "-", 97.0),
+            ("<built-in method _record_function_enter_new>", forward, 5.0),
+            ("step_a", forward, 188.0),
+            ("aten::mm", "step_a", 700.0),
+            ("<built-in method _record_function_exit>", forward, 10.0),
+        ]
+    );
+}
+
+/// The self times of a thread, the spans that are in no other, and the time that was cut off at 0, by the rule of
+/// `_populate_cpu_children` in PyTorch's `torch/autograd/profiler_util.py`.
+struct ByTorchsRule {
+    self_ns: Vec<i64>,
+    outermost: Vec<(i64, i64)>,
+    cut_off_ns: i64,
+}
+
+impl ByTorchsRule {
+    /// `spans` are in the order of their starts, longer ones first.
+    fn of(spans: &[(i64, i64)]) -> Self {
+        let mut self_ns: Vec<i64> = spans.iter().map(|(start, end)| end - start).collect();
+        let mut outermost = Vec::new();
+        let mut stack: Vec<usize> = Vec::new();
+        for (index, (start, end)) in spans.iter().enumerate() {
+            while let Some(parent) = stack.last() {
+                let (_, parent_end) = spans[*parent];
+                if *start >= parent_end || *end > parent_end {
+                    stack.pop();
+                } else {
+                    self_ns[*parent] -= end - start;
+                    break;
+                }
+            }
+            if stack.is_empty() {
+                outermost.push((*start, *end));
+            }
+            stack.push(index);
+        }
+        let cut_off_ns = self_ns.iter().map(|own| (-own).max(0)).sum();
+        self_ns.iter_mut().for_each(|own| *own = (*own).max(0));
+        Self {
+            self_ns,
+            outermost,
+            cut_off_ns,
+        }
+    }
+}
+
+/// Returns the time in which any of the spans runs. They are in the order of their starts.
+fn covered_ns(spans: &[(i64, i64)]) -> i64 {
+    let mut until = i64::MIN;
+    let mut covered = 0;
+    for (start, end) in spans {
+        covered += (end - until.max(*start)).max(0);
+        until = until.max(*end);
+    }
+    covered
+}
+
+proptest! {
+    #[test]
+    fn self_times_are_those_of_pytorch_and_add_up_to_the_time_of_the_thread(
+        lengths in prop::collection::btree_map(0..100_000_i64, 1..60_000_i64, 1..60),
+    ) {
+        // The odd time says that times are not rounded. No two spans have the same start, for which both have rules of their own.
+        let spans: Vec<(i64, i64)> = lengths.into_iter().map(|(start, length)| (start, start + length)).collect();
+        let spans = [&[(-1, 0)], &spans[..]].concat();
+        let microseconds = |ns: i64| ns as f64 / 1000.0;
+        let events: Vec<String> = spans
+            .iter()
+            .map(|(start, end)| complete("cpu_op", "f", (microseconds(*start), microseconds(end - start)), ""))
+            .collect();
+        let timeline = read(&events.join(","));
+        prop_assume!(timeline.missing.is_empty());
+        let expected = ByTorchsRule::of(&spans);
+        let self_ns: Vec<i64> = timeline.slices.iter().map(|slice| slice.self_ns).collect();
+        prop_assert_eq!(&self_ns, &expected.self_ns);
+
+        let outermost: i64 = expected.outermost.iter().map(|(start, end)| end - start).sum();
+        let overlap = outermost - covered_ns(&expected.outermost);
+        prop_assert_eq!(self_ns.iter().sum::<i64>(), covered_ns(&spans) + overlap + expected.cut_off_ns);
+    }
 }
 
 #[test]
@@ -95,16 +199,26 @@ fn calls_and_launches_that_overlap_more_than_64_others_are_counted() {
 fn an_end_that_was_rounded_past_the_end_around_it_is_inside() {
     let events = [
         complete("", "outer", (0.0, 10.0), ""),
-        complete("", "inner", (5.0, 5.9), ""),
+        complete("", "inner", (5.0, 6.0), ""),
         complete("", "next", (10.0, 1.0), ""),
     ];
-    let timeline = read(&events.join(","));
+    let rounded = read(&events.join(","));
     assert_eq!(
-        tree(&timeline),
+        tree(&rounded),
         [
             ("outer", "-", 5.0),
             ("inner", "outer", 5.0),
             ("next", "-", 1.0)
+        ]
+    );
+    let exact = complete("", "exact", (20.001, 1.0), "");
+    let exact = read(&[&events[..], &[exact]].concat().join(","));
+    assert_eq!(
+        tree(&exact)[..3],
+        [
+            ("outer", "-", 10.0),
+            ("inner", "-", 5.0),
+            ("next", "inner", 1.0)
         ]
     );
 }
@@ -139,6 +253,34 @@ fn begins_and_ends_are_paired_on_their_threads() {
             "1 ends (of the phase E) have no begin",
         ]
     );
+}
+
+#[test]
+fn ends_and_begins_of_one_time_are_paired_by_their_names() {
+    let half = |phase: &str, name: &str, at: u32| {
+        format!(r#"{{"ph": "{phase}", "name": "{name}", "pid": 1, "tid": 1, "ts": {at}}}"#)
+    };
+    let events = [
+        half("B", "outer", 0),
+        half("E", "empty", 2),
+        half("B", "empty", 2),
+        half("B", "inner", 4),
+        half("E", "outer", 10),
+        half("E", "inner", 10),
+        half("B", "a", 20),
+        half("E", "b", 30),
+    ];
+    let timeline = read(&events.join(","));
+    assert_eq!(
+        tree(&timeline),
+        [
+            ("outer", "-", 4.0),
+            ("empty", "outer", 0.0),
+            ("inner", "outer", 6.0),
+            ("a", "-", 10.0),
+        ]
+    );
+    assert_eq!(timeline.missing, []);
 }
 
 #[test]
