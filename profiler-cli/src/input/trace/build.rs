@@ -8,10 +8,11 @@ use profiler_report::{
     Step, Timeline, TrackKind,
 };
 
-use super::collect::{Collector, MemoryChange, Raw, RawKind};
+use super::collect::{Collector, MemoryChange};
 use super::event::Id;
 use super::launches::Callers;
 use super::nesting::{NONE, Place};
+use super::raw::{Raw, RawKind};
 use super::{launches, nesting, pairs};
 use crate::input::InputError;
 
@@ -90,22 +91,22 @@ type Steps = BTreeMap<(Option<u64>, u64), Step>;
 fn take_steps(collector: &mut Collector) -> Steps {
     let mut steps = Steps::new();
     for raw in &collector.raws {
-        if let RawKind::Step { number, thread } = raw.kind {
+        if raw.kind == RawKind::Step {
+            let rare = collector.rares.of(raw);
             let step = Step {
-                number,
+                number: rare.step,
                 start_ns: raw.start,
                 end_ns: raw.end,
-                track: (thread != NONE).then_some(thread),
+                track: rare.step_thread,
                 ..Step::default()
             };
             let rank = collector.tracks.rank(raw.track);
-            steps.entry((rank, number)).or_insert(step);
+            steps.entry((rank, step.number)).or_insert(step);
         }
     }
     if collector.writer.is_own {
-        let is_step = |raw: &Raw| matches!(raw.kind, RawKind::Step { .. });
         let raws = &mut collector.raws;
-        raws.retain(|raw| !is_step(raw) || raw.external_id != 0);
+        raws.retain(|raw| raw.kind != RawKind::Step || raw.external_id != 0);
     }
     steps
 }
@@ -169,7 +170,7 @@ struct Builder {
 impl Builder {
     fn new(mut collector: Collector, mut places: Vec<Place>) -> Self {
         let raws = &collector.raws;
-        nesting::apply_parents(raws, &mut places);
+        nesting::apply_parents(raws, &collector.rares, &mut places);
         let callers = launches::callers(raws, &places);
         let is_counted = |index: u32| {
             !raws[index as usize].is_not_counted && places[index as usize].lane != NONE
@@ -288,9 +289,10 @@ impl Builder {
     /// Adds the steps, with their slices and their threads.
     fn add_steps(&mut self, mut steps: Steps, timeline: &mut Timeline) {
         for (raw, slice) in self.collector.raws.iter().zip(&self.slices) {
-            let RawKind::Step { number, .. } = raw.kind else {
+            if raw.kind != RawKind::Step {
                 continue;
-            };
+            }
+            let number = self.collector.rares.of(raw).step;
             let rank = self.collector.tracks.rank(raw.track);
             let step = steps.get_mut(&(rank, number));
             if let Some(step) = step.filter(|step| step.slice.is_none())
@@ -325,15 +327,16 @@ impl Builder {
         used.dedup();
         for index in used {
             let raw = &self.collector.raws[index as usize];
+            let rare = self.collector.rares.of(raw);
             let place = &self.places[index as usize];
             let mut launch = Launch {
                 name: raw.name,
                 start_ns: raw.start,
                 duration_ns: raw.end.saturating_sub(raw.start),
-                since_entered_ns: raw.since_entered_ns,
+                since_entered_ns: rare.since_entered_ns,
                 ..Launch::default()
             };
-            let correlation = raw.cupti_correlation.unwrap_or(raw.correlation);
+            let correlation = rare.cupti_correlation.unwrap_or(raw.correlation);
             launch.correlation = u32::try_from(correlation).unwrap_or_default();
             let parent = self.function_around(place.parent);
             let parent = self.slices.get(parent as usize).copied();
@@ -358,6 +361,7 @@ impl Builder {
 
     fn add(&mut self, timeline: &mut Timeline, index: u32) {
         let raw = &self.collector.raws[index as usize];
+        let rare = self.collector.rares.of(raw);
         let place = &self.places[index as usize];
         if place.lane == NONE {
             self.collector
@@ -386,29 +390,29 @@ impl Builder {
                 RawKind::Poll => SliceKind::FuturePoll,
                 _ => SliceKind::Call,
             },
-            measured_ns: raw.measured_ns.map(|ns| ns.max(0)),
-            uncertainty_ns: raw.uncertainty_ns,
-            moved_ns: raw.moved_ns,
-            details: (raw.details != NONE).then_some(raw.details),
+            measured_ns: rare.measured_ns.map(|ns| ns.max(0)),
+            uncertainty_ns: rare.uncertainty_ns,
+            moved_ns: rare.moved_ns,
+            details: rare.details,
             ending: raw.ending,
             work: (raw.work != NONE).then_some(raw.work),
             shapes: (raw.shapes != NONE).then_some(raw.shapes),
-            allocated_bytes: raw.own_memory.0.or(place.allocated),
-            device_bytes: raw.own_memory.1.or(place.device_bytes),
+            allocated_bytes: rare.own_memory.0.or(place.allocated),
+            device_bytes: rare.own_memory.1.or(place.device_bytes),
             ..Slice::default()
         };
         // The work inside a range has a time of its own; what is left are pauses.
         slice.self_ns = if raw.kind == RawKind::GpuRange {
             0
         } else {
-            let own = raw.self_ns.unwrap_or(duration - place.inside);
+            let own = rare.self_ns.unwrap_or(duration - place.inside);
             own.clamp(0, slice.measured_ns.unwrap_or(duration))
         };
         let parent = self.slices.get(parent as usize).copied();
         slice.parent = parent.filter(|parent| *parent != NONE);
         if let Some(work) = self.collector.work.get_mut(raw.work as usize) {
             self.collector.tracks.restore(raw.track, work);
-            work.stream = raw.cupti_stream.unwrap_or(work.stream);
+            work.stream = rare.cupti_stream.unwrap_or(work.stream);
         }
         let is_poll = slice.kind == SliceKind::FuturePoll;
         slice.category = (raw.category != NONE && !is_poll).then_some(raw.category);

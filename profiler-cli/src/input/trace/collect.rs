@@ -12,6 +12,7 @@ use super::document::{Job, Writer};
 use super::event::{Category, CudaArgs, Event, FuturePart, Id, OwnArgs};
 use super::names::{Names, location_in};
 use super::nesting::NONE;
+use super::raw::{Rare, Rares, Raw, RawKind};
 use super::time::Time;
 use super::tracks::Tracks;
 use super::work::{wait, work};
@@ -22,77 +23,6 @@ const MAX_SHORTENED_NS: i64 = 1000;
 
 /// What the names of steps begin with.
 const STEP: &str = "ProfilerStep";
-
-/// The kind of a span.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RawKind {
-    Function,
-    Annotation,
-    Launch,
-    Future,
-    /// A poll of a future.
-    Poll,
-    /// One iteration of the program.
-    Step {
-        number: u64,
-        /// The track of the thread that ended it; [`NONE`] if the file does not say.
-        thread: u32,
-    },
-    GpuWork,
-    /// The GPU time of a scope.
-    GpuScope,
-    /// A range that encloses work.
-    GpuRange,
-}
-
-impl RawKind {
-    pub(super) const fn is_on_gpu(self) -> bool {
-        matches!(self, Self::GpuWork | Self::GpuScope | Self::GpuRange)
-    }
-}
-
-/// A span of time on a track. Times are in nanoseconds, as in the file.
-#[derive(Clone, Debug)]
-pub(super) struct Raw {
-    pub(super) track: u32,
-    pub(super) name: u32,
-    pub(super) start: i64,
-    pub(super) end: i64,
-    pub(super) kind: RawKind,
-    pub(super) external_id: u64,
-    pub(super) correlation: u64,
-    /// The correlation and the stream that CUPTI gave, if the file has others.
-    pub(super) cupti_correlation: Option<u64>,
-    pub(super) cupti_stream: Option<u32>,
-    /// The file says that it is a launch, also if no work is known.
-    pub(super) is_launch: bool,
-    /// What the `parent` of others means: its own id, or else its external id.
-    pub(super) id: u64,
-    /// The `id` of the parent, if the file says it; 0 for none.
-    pub(super) parent: Option<u64>,
-    /// Without waits and children, if the file says so.
-    pub(super) self_ns: Option<i64>,
-    /// How long it took, if that is not the time between start and end.
-    pub(super) measured_ns: Option<i64>,
-    pub(super) ending: SliceEnding,
-    /// The number of its category; [`NONE`] for operators and work on a device.
-    pub(super) category: u32,
-    /// The number of its shapes; [`NONE`] if it has none.
-    pub(super) shapes: u32,
-    /// The index of what it did on a device, in [`Collector::work`]; [`NONE`] if the file does not say.
-    pub(super) work: u32,
-    /// How far its start may be off, and how far it was moved.
-    pub(super) uncertainty_ns: Option<i64>,
-    pub(super) moved_ns: Option<i64>,
-    /// The index of its details in [`Collector::details`]; [`NONE`] if there are none.
-    pub(super) details: u32,
-    /// It is a launch that tables do not count.
-    pub(super) is_not_counted: bool,
-    /// For how long its thread had been in the handle of its parent.
-    pub(super) since_entered_ns: Option<i64>,
-    /// Bytes allocated on the host without its children, and device memory in use afterwards, if the file says so.
-    pub(super) own_memory: (Option<u64>, Option<i64>),
-}
 
 /// The beginning or the end of a span.
 #[derive(Clone, Debug)]
@@ -143,6 +73,7 @@ pub(super) struct Collector {
     pub(super) kernel_gaps: Vec<KernelGap>,
     pub(super) tracks: Tracks,
     pub(super) raws: Vec<Raw>,
+    pub(super) rares: Rares,
     pub(super) work: Vec<GpuWork>,
     pub(super) halves: Vec<HalfSpan>,
     pub(super) memory: Vec<MemoryChange>,
@@ -175,6 +106,7 @@ impl Collector {
             kernel_gaps: Vec::new(),
             tracks: Tracks::default(),
             raws: Vec::new(),
+            rares: Rares::default(),
             work: Vec::new(),
             halves: Vec::new(),
             memory: Vec::new(),
@@ -311,23 +243,24 @@ impl Collector {
         };
         self.keep()?;
         let start = of.start.saturating_add(cuda.after_ns.unwrap_or(0));
+        let rare = self.rares.number(Rare {
+            self_ns: Some(cuda.self_ns.unwrap_or(ns)),
+            measured_ns: (ns != 0).then_some(ns),
+            uncertainty_ns: own.uncertainty_ns,
+            moved_ns: own.moved_ns,
+            ..Rare::default()
+        });
         self.raws.push(Raw {
             track,
             start,
             end: start,
             kind: RawKind::GpuScope,
             correlation: 0,
-            parent: None,
-            self_ns: Some(cuda.self_ns.unwrap_or(ns)),
-            measured_ns: (ns != 0).then_some(ns),
-            uncertainty_ns: own.uncertainty_ns,
-            moved_ns: own.moved_ns,
             ending: SliceEnding::Returned,
             category: NONE,
             shapes: NONE,
             work: NONE,
-            own_memory: (None, None),
-            details: NONE,
+            rare,
             ..of.clone()
         });
         Ok(())
@@ -360,14 +293,11 @@ impl Collector {
         let is_launch = event.category == Category::Runtime;
         let called = args.own.call.as_deref().filter(|_| is_launch);
         let text = named.or(called).unwrap_or(&event.name);
-        let kind = match kind(event, self.writer.is_own) {
-            RawKind::Step { number, .. } => RawKind::Step {
-                number,
-                thread: self.thread_of_step(event)?,
-            },
-            kind => kind,
-        };
-        let text = if matches!(kind, RawKind::Step { .. }) {
+        let kind = kind(event, self.writer.is_own);
+        let (mut step, mut step_thread) = (0, None);
+        let text = if kind == RawKind::Step {
+            step = step_number(event).unwrap_or_default();
+            step_thread = self.thread_of_step(event)?;
             "ProfilerStep*"
         } else {
             text
@@ -394,7 +324,7 @@ impl Collector {
         let category = match event.category {
             Category::Memcpy => Some("gpu_memcpy"),
             Category::Memset => Some("gpu_memset"),
-            _ if matches!(kind, RawKind::Step { .. }) => Some("user_annotation"),
+            _ if kind == RawKind::Step => Some("user_annotation"),
             _ => event.category_text.as_deref(),
         };
         let category = match category {
@@ -408,7 +338,21 @@ impl Collector {
             }
             None => NONE,
         };
-        let details = self.details(event)?;
+        let rare = Rare {
+            step,
+            step_thread,
+            cupti_correlation: args.own.correlation,
+            cupti_stream: args.own.stream,
+            id: args.own.id,
+            parent: args.own.parent,
+            self_ns: args.own.self_ns,
+            measured_ns: args.own.ns.filter(|_| kind == RawKind::GpuScope),
+            uncertainty_ns: args.own.uncertainty_ns.filter(|_| kind.is_on_gpu()),
+            moved_ns: args.own.moved_ns.filter(|_| kind.is_on_gpu()),
+            details: self.details(event)?,
+            since_entered_ns: args.own.since_entered_ns.map(|ns| ns.max(0)),
+            own_memory: args.own.own_memory,
+        };
         Ok(Raw {
             track,
             name,
@@ -417,31 +361,21 @@ impl Collector {
             kind,
             external_id: args.external_id.unwrap_or_default(),
             correlation: args.correlation.unwrap_or_default(),
-            cupti_correlation: args.own.correlation,
-            cupti_stream: args.own.stream,
             is_launch: args.own.is_not_counted || args.own.id.is_some(),
-            id: args.own.id.or(args.external_id).unwrap_or_default(),
-            parent: args.own.parent,
-            self_ns: args.own.self_ns,
-            measured_ns: args.own.ns.filter(|_| kind == RawKind::GpuScope),
+            is_not_counted: args.own.is_not_counted,
             ending: args.own.ending,
             category,
             shapes,
             work,
-            uncertainty_ns: args.own.uncertainty_ns.filter(|_| kind.is_on_gpu()),
-            moved_ns: args.own.moved_ns.filter(|_| kind.is_on_gpu()),
-            details,
-            is_not_counted: args.own.is_not_counted,
-            since_entered_ns: args.own.since_entered_ns.map(|ns| ns.max(0)),
-            own_memory: args.own.own_memory,
+            rare: self.rares.number(rare),
         })
     }
 
     /// Keeps what `profiler-runtime` writes of some scopes only.
-    fn details(&mut self, event: &Event<'_>) -> Result<u32, InputError> {
+    fn details(&mut self, event: &Event<'_>) -> Result<Option<u32>, InputError> {
         let args = &event.args;
         if !self.writer.is_own {
-            return Ok(NONE);
+            return Ok(None);
         }
         let mut text = |text: &Option<Cow<'_, str>>| match text {
             Some(text) => self.texts.shared(text).map(Some),
@@ -458,10 +392,10 @@ impl Collector {
             (details.memory, details.own_host_net) = (Some(memory), own_host_net);
         }
         if details == SliceDetails::default() {
-            return Ok(NONE);
+            return Ok(None);
         }
         self.details.push(details);
-        Ok(u32::try_from(self.details.len() - 1).unwrap_or(NONE))
+        Ok(u32::try_from(self.details.len() - 1).ok())
     }
 
     /// Returns the number of a track.
@@ -474,13 +408,13 @@ impl Collector {
         Ok(number)
     }
 
-    /// Returns the track of the thread that ended a step; [`NONE`] if the file does not say.
-    fn thread_of_step(&mut self, event: &Event<'_>) -> Result<u32, InputError> {
+    /// Returns the track of the thread that ended a step, if the file says it.
+    fn thread_of_step(&mut self, event: &Event<'_>) -> Result<Option<u32>, InputError> {
         let thread = event.args.own.track.thread;
         let Some(thread) = thread.and_then(|thread| i64::try_from(thread).ok()) else {
-            return Ok(NONE);
+            return Ok(None);
         };
-        self.track(&event.process, &Id::Number(thread))
+        self.track(&event.process, &Id::Number(thread)).map(Some)
     }
 
     /// Returns the track of a stream that an event on a thread names.
@@ -668,20 +602,16 @@ fn kind(event: &Event<'_>, is_own: bool) -> RawKind {
         Category::Runtime => RawKind::Launch,
         _ if event.args.own.future == Some(FuturePart::Poll) => RawKind::Poll,
         _ if event.args.own.future == Some(FuturePart::Whole) => RawKind::Future,
-        category => {
-            // PyTorch 1.8 wrote steps with the category of operators.
-            let number = event.name.strip_prefix(STEP);
-            let number = number.and_then(|number| number.strip_prefix('#')?.parse().ok());
-            match (number, category) {
-                (Some(number), _) => RawKind::Step {
-                    number,
-                    thread: NONE,
-                },
-                (None, Category::Annotation) => RawKind::Annotation,
-                (None, _) => RawKind::Function,
-            }
-        }
+        // PyTorch 1.8 wrote steps with the category of operators.
+        _ if step_number(event).is_some() => RawKind::Step,
+        Category::Annotation => RawKind::Annotation,
+        _ => RawKind::Function,
     }
+}
+
+fn step_number(event: &Event<'_>) -> Option<u64> {
+    let number = event.name.strip_prefix(STEP)?.strip_prefix('#')?;
+    number.parse().ok()
 }
 
 /// Returns a time in nanoseconds; `None` if it is missing.

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::collect::{Raw, RawKind};
 use super::nesting::{NONE, Place, innermost};
+use super::raw::{Raw, RawKind};
 
 /// The calls on the CPU of spans on the GPU.
 pub(super) struct Callers {

@@ -13,6 +13,7 @@ mod launches;
 mod names;
 mod nesting;
 mod pairs;
+mod raw;
 #[cfg(test)]
 mod tests;
 mod time;

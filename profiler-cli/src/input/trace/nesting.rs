@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::collect::{MemoryChange, Raw, RawKind};
+use super::collect::MemoryChange;
+use super::raw::{Rares, Raw, RawKind};
 use crate::lanes::Lanes;
 
 /// No span.
@@ -143,16 +144,17 @@ fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
 
 /// Gives spans on threads the parents that the file says they have: those on other threads, and those of scopes whose guards
 /// were dropped out of order.
-pub(super) fn apply_parents(raws: &[Raw], places: &mut [Place]) {
-    if raws.iter().all(|raw| raw.parent.is_none()) {
+pub(super) fn apply_parents(raws: &[Raw], rares: &Rares, places: &mut [Place]) {
+    if raws.iter().all(|raw| rares.of(raw).parent.is_none()) {
         return;
     }
+    let id = |raw: &Raw| rares.of(raw).id.unwrap_or(raw.external_id);
     // A launch that is not counted has the external id of the operator around it.
-    let is_call = |raw: &Raw| !raw.kind.is_on_gpu() && !raw.is_not_counted && raw.id != 0;
+    let is_call = |raw: &Raw| !raw.kind.is_on_gpu() && !raw.is_not_counted && id(raw) != 0;
     let calls = (0..).zip(raws).filter(|(_, raw)| is_call(raw));
-    let by_id: HashMap<u64, u32> = calls.map(|(index, raw)| (raw.id, index)).collect();
+    let by_id: HashMap<u64, u32> = calls.map(|(index, raw)| (id(raw), index)).collect();
     for (raw, place) in raws.iter().zip(places) {
-        if let Some(parent) = raw.parent.filter(|_| !raw.kind.is_on_gpu()) {
+        if let Some(parent) = rares.of(raw).parent.filter(|_| !raw.kind.is_on_gpu()) {
             place.parent = by_id.get(&parent).copied().unwrap_or(NONE);
         }
     }
