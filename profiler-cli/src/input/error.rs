@@ -72,16 +72,6 @@ pub enum InputError {
         /// The limit in bytes.
         max_bytes: usize,
     },
-    /// An event has a time that cannot be right.
-    #[error("event {event} `{name}`: {what}; write the trace again")]
-    Time {
-        /// The number of the event, counted from 0.
-        event: u64,
-        /// Its name.
-        name: String,
-        /// The mistake.
-        what: String,
-    },
     /// Its times, taken together, cannot be right.
     #[error("{0}; write the trace again")]
     Clock(&'static str),

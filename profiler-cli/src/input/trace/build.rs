@@ -9,10 +9,12 @@ use profiler_report::{
 };
 
 use super::collect::{Collector, MemoryChange};
+use super::counters::CounterKey;
 use super::event::Id;
 use super::launches::Callers;
 use super::nesting::{NONE, Place};
 use super::raw::{Raw, RawKind};
+use super::tracks::Row;
 use super::{launches, nesting, pairs};
 use crate::input::InputError;
 
@@ -25,6 +27,7 @@ pub(super) fn build(mut collector: Collector, title: &str) -> Result<Timeline, I
         leave_out_markers(&mut collector);
     } else {
         leave_out_unknown_categories(&mut collector);
+        find_device_rows(&mut collector);
     }
     let mut timeline = Timeline::default();
     title.clone_into(&mut timeline.title);
@@ -80,6 +83,19 @@ fn leave_out_unknown_categories(collector: &mut Collector) {
             "events of the category `{text}` are no known work of a CPU or a device: they are left out"
         );
         collector.missing.insert(reason, count);
+    }
+}
+
+/// Makes work of what is on rows of devices, where tools write no categories.
+fn find_device_rows(collector: &mut Collector) {
+    let rows = collector.tracks.find_device_rows();
+    for raw in &mut collector.raws {
+        let row = rows.get(raw.track as usize).copied().flatten();
+        raw.kind = match row.filter(|_| raw.kind == RawKind::Function) {
+            Some(Row::Work) => RawKind::GpuWork,
+            Some(Row::Derived) => RawKind::GpuRange,
+            None => raw.kind,
+        };
     }
 }
 
@@ -171,7 +187,7 @@ impl Builder {
     fn new(mut collector: Collector, mut places: Vec<Place>) -> Self {
         let raws = &collector.raws;
         nesting::apply_parents(raws, &collector.rares, &mut places);
-        let callers = launches::callers(raws, &places);
+        let callers = launches::callers(raws, &places, &collector.tracks);
         let is_counted = |index: u32| {
             !raws[index as usize].is_not_counted && places[index as usize].lane != NONE
         };
@@ -477,8 +493,18 @@ impl Builder {
     }
 
     fn add_counters(&mut self, timeline: &mut Timeline) {
-        for (key, mut samples) in std::mem::take(&mut self.collector.counters) {
+        let counters = std::mem::take(&mut self.collector.counters);
+        let what = |key: &CounterKey| (key.name.clone(), key.unit.clone(), key.device);
+        let mut processes: BTreeMap<_, u32> = BTreeMap::new();
+        for key in counters.keys() {
+            *processes.entry(what(key)).or_default() += 1;
+        }
+        for (mut key, mut samples) in counters {
             samples.order_by_key(|sample| sample.0);
+            if processes.get(&what(&key)).is_some_and(|count| *count > 1) {
+                let process = self.collector.tracks.process_label(&key.process);
+                key.name = format!("{} of {process}", key.name);
+            }
             timeline.counters.push(Counter {
                 name: key.name,
                 unit: key.unit,

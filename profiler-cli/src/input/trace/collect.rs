@@ -45,8 +45,6 @@ pub(super) struct MemoryChange {
 /// Everything that is kept of a file.
 pub(super) struct Collector {
     limits: Limits,
-    /// The number of the next event.
-    next: u64,
     kept: u64,
     pub(super) base_ns: Option<i64>,
     pub(super) job: Job,
@@ -87,7 +85,6 @@ impl Collector {
     pub(super) fn new(limits: Limits) -> Self {
         Self {
             limits,
-            next: 0,
             kept: 0,
             base_ns: None,
             job: Job::default(),
@@ -118,8 +115,6 @@ impl Collector {
 
     /// Adds an event.
     pub(super) fn add(&mut self, mut event: Event<'_>) -> Result<(), InputError> {
-        let number = self.next;
-        self.next += 1;
         if event.phase != b'C' {
             event.args.interpret_values();
         }
@@ -127,27 +122,22 @@ impl Collector {
             event.args.own = OwnArgs::default();
         }
         match event.phase {
-            b'X' => self.add_complete(&event, number),
-            b'B' | b'E' => self.add_half(&event, number),
+            b'X' => self.add_complete(&event),
+            b'B' | b'E' => self.add_half(&event),
             b'M' => self.add_metadata(event),
-            b'C' => self.add_counter(&event, number),
+            b'C' => self.add_counter(&event),
             b'i' | b'I' if event.category == Category::Replay && self.writer.is_own => {
-                self.add_replay(&event, number)
+                self.add_replay(&event)
             }
             // The arguments of each scope say it too.
             b'i' | b'I' if event.name == "[memory]" && self.writer.is_own => Ok(()),
-            b'i' | b'I' if event.name == "[memory]" => self.add_memory(&event, number),
+            b'i' | b'I' if event.name == "[memory]" => self.add_memory(&event),
             b'b' | b'e' | b'S' | b'F' => {
                 self.miss("asynchronous events (of the phases b, e, S and F) are not read");
                 Ok(())
             }
             _ => Ok(()),
         }
-    }
-
-    /// Passes over an event that could not be read.
-    pub(super) fn pass(&mut self) {
-        self.next += 1;
     }
 
     /// Counts something that the time line lacks.
@@ -158,25 +148,27 @@ impl Collector {
         }
     }
 
-    fn add_complete(&mut self, event: &Event<'_>, number: u64) -> Result<(), InputError> {
+    fn add_complete(&mut self, event: &Event<'_>) -> Result<(), InputError> {
         // What stands for kernels is in the file too, as the GPU times of scopes.
         if event.category == Category::Other || event.args.own.is_stand_in {
             return Ok(());
         }
-        let Some(start) = time(event, number, event.at, "time")? else {
-            self.miss("events have no time");
+        let Some(start) = self.time(event.at) else {
             return Ok(());
         };
-        let Some(mut duration) = time(event, number, event.duration, "duration")? else {
-            self.miss("events have no duration");
+        let Some(mut duration) = self.time(event.duration) else {
             return Ok(());
         };
         if duration < 0 {
-            return Err(invalid(
-                event,
-                number,
-                "its duration is negative".to_owned(),
-            ));
+            self.miss("events have a negative duration: they are left out");
+            return Ok(());
+        }
+        if !self.writer.is_own && event.category.is_gpu_work() && (start, duration) == (0, 0) {
+            // Some releases of CUPTI lose the times of work.
+            self.miss(
+                "kernels, copies and fills have no time (`ts` and `dur` are 0): they are left out",
+            );
+            return Ok(());
         }
         if event.category != Category::GpuAnnotation
             && let Some(ns) = event.args.own.ns
@@ -266,9 +258,8 @@ impl Collector {
         Ok(())
     }
 
-    fn add_half(&mut self, event: &Event<'_>, number: u64) -> Result<(), InputError> {
-        let Some(at) = time(event, number, event.at, "time")? else {
-            self.miss("events have no time");
+    fn add_half(&mut self, event: &Event<'_>) -> Result<(), InputError> {
+        let Some(at) = self.time(event.at) else {
             return Ok(());
         };
         let raw = self.raw(event, at, at)?;
@@ -469,16 +460,18 @@ impl Collector {
         Ok(())
     }
 
-    fn add_counter(&mut self, event: &Event<'_>, number: u64) -> Result<(), InputError> {
-        let Some(at) = time(event, number, event.at, "time")? else {
-            self.miss("events have no time");
+    fn add_counter(&mut self, event: &Event<'_>) -> Result<(), InputError> {
+        let Some(at) = self.time(event.at) else {
             return Ok(());
         };
         if event.category == Category::Processor && self.writer.is_own {
             return self.add_processor(event, at);
         }
         for (key, value) in &event.args.values {
-            let key = counter_key(&event.name, key, self.writer.is_own);
+            let mut key = counter_key(&event.name, key, self.writer.is_own);
+            if !self.writer.is_own {
+                key.process = event.process.clone();
+            }
             self.sample(key, at, *value)?;
         }
         Ok(())
@@ -498,9 +491,8 @@ impl Collector {
         Ok(())
     }
 
-    fn add_memory(&mut self, event: &Event<'_>, number: u64) -> Result<(), InputError> {
-        let Some(at) = time(event, number, event.at, "time")? else {
-            self.miss("events have no time");
+    fn add_memory(&mut self, event: &Event<'_>) -> Result<(), InputError> {
+        let Some(at) = self.time(event.at) else {
             return Ok(());
         };
         let args = &event.args;
@@ -520,6 +512,7 @@ impl Collector {
                 ),
                 unit: "bytes".to_owned(),
                 device,
+                process: event.process.clone(),
             };
             // PyTorch reserves no host memory, and writes zero.
             if let Some(value) = value.filter(|_| !is_host || what == "allocated") {
@@ -541,9 +534,8 @@ impl Collector {
         Ok(())
     }
 
-    fn add_replay(&mut self, event: &Event<'_>, number: u64) -> Result<(), InputError> {
-        let Some(at) = time(event, number, event.at, "time")? else {
-            self.miss("events have no time");
+    fn add_replay(&mut self, event: &Event<'_>) -> Result<(), InputError> {
+        let Some(at) = self.time(event.at) else {
             return Ok(());
         };
         let raw = self.raw(event, at, at)?;
@@ -576,10 +568,23 @@ impl Collector {
     fn sample(&mut self, key: CounterKey, at: i64, value: f64) -> Result<(), InputError> {
         self.keep()?;
         if !self.counters.contains_key(&key) {
-            self.names.count(key.name.len() + key.unit.len())?;
+            self.names
+                .count(key.name.len() + key.unit.len() + key.process.bytes())?;
         }
         self.counters.entry(key).or_default().push((at, value));
         Ok(())
+    }
+
+    /// Returns a time or a duration in nanoseconds, or counts the event as one that is left out.
+    fn time(&mut self, time: Time) -> Option<i64> {
+        match time {
+            Time::Nanoseconds(ns) => return Some(ns),
+            Time::Missing => self.miss("events have no time or no duration: they are left out"),
+            Time::TooLarge => self.miss(
+                "events have a time or a duration outside of the years 1685 to 2255: they are left out",
+            ),
+        }
+        None
     }
 
     /// Counts something that stays in memory.
@@ -612,25 +617,6 @@ fn kind(event: &Event<'_>, is_own: bool) -> RawKind {
 fn step_number(event: &Event<'_>) -> Option<u64> {
     let number = event.name.strip_prefix(STEP)?.strip_prefix('#')?;
     number.parse().ok()
-}
-
-/// Returns a time in nanoseconds; `None` if it is missing.
-fn time(event: &Event<'_>, number: u64, time: Time, what: &str) -> Result<Option<i64>, InputError> {
-    match time {
-        Time::TooLarge(microseconds) => {
-            let what = format!("its {what}, {microseconds:e} µs, is not between 1685 and 2255");
-            Err(invalid(event, number, what))
-        }
-        time => Ok(time.nanoseconds()),
-    }
-}
-
-fn invalid(event: &Event<'_>, number: u64, what: String) -> InputError {
-    InputError::Time {
-        event: number,
-        name: event.name.to_string(),
-        what,
-    }
 }
 
 #[cfg(test)]

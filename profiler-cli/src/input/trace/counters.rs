@@ -1,14 +1,18 @@
 //! Counters: what their names and keys say of units and devices.
 
+use super::event::Id;
+
 /// The units that `profiler-runtime` writes as keys, as other programs may too.
 const UNITS: [&str; 5] = ["bytes", "W", "%", "MHz", "°C"];
 
-/// A counter: its name, what it counts, and its device.
+/// A counter: its name, what it counts, its device and its process.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CounterKey {
     pub(super) name: String,
     pub(super) unit: String,
     pub(super) device: Option<u32>,
+    /// Missing in files of our own, where processes do not tell counters apart.
+    pub(super) process: Id,
 }
 
 /// Returns the counter of a value. An event of the name `GPU 0 power (W)` with the key `W` is the power of device 0 in watts.
@@ -40,6 +44,7 @@ pub(super) fn counter_key(event: &str, key: &str, is_own: bool) -> CounterKey {
         }
         .to_owned(),
         device,
+        process: Id::Missing,
     }
 }
 

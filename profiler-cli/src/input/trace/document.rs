@@ -8,7 +8,6 @@ use serde::de::{Deserialize, Deserializer};
 
 use super::collect::Collector;
 use super::event::{Event, Value};
-use super::time::Time;
 use crate::input::source::{Parsed, Source, TOO_LARGE, parse};
 use crate::input::{InputError, Limits};
 
@@ -74,7 +73,6 @@ impl Events<'_> {
                 self.first.get_or_insert(TOO_LARGE);
             }
         }
-        self.collector.pass();
         self.invalid += 1;
         Ok(())
     }
@@ -202,11 +200,11 @@ impl<'de> Deserialize<'de> for Job {
         let backend = job.get("backend").and_then(serde_json::Value::as_str);
         let group = |group: &serde_json::Value| {
             let name = group.get("pg_name")?.as_str()?.to_owned();
-            // PyTorch shortens long lists in other places: then they are text.
-            let ranks = group.get("ranks")?.as_array()?.iter();
-            let ranks = ranks
-                .map(serde_json::Value::as_u64)
-                .collect::<Option<_>>()?;
+            // Some releases of PyTorch write the list as text, and shorten it (`[0, 1, ..., 7]`) where it is long.
+            let ranks = match group.get("ranks")? {
+                serde_json::Value::String(text) => serde_json::from_str(text).ok()?,
+                ranks => Vec::deserialize(ranks).ok()?,
+            };
             Some(ProcessGroup {
                 name,
                 ranks,
@@ -303,15 +301,5 @@ impl<'de> Deserialize<'de> for Writer {
             cycle: number("cycle"),
             missing: listed.into_iter().flatten().filter_map(pair).collect(),
         })
-    }
-}
-
-impl Time {
-    /// Returns the nanoseconds, if there are any.
-    pub(super) const fn nanoseconds(self) -> Option<i64> {
-        match self {
-            Self::Nanoseconds(ns) => Some(ns),
-            _ => None,
-        }
     }
 }

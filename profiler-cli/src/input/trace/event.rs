@@ -68,7 +68,7 @@ impl Category {
         match text {
             "cpu_op" | "Operator" => Self::Operator,
             "user_annotation" => Self::Annotation,
-            "cuda_runtime" | "cuda_driver" | "Runtime" | "hip_runtime" => Self::Runtime,
+            "Runtime" => Self::Runtime,
             "kernel" | "Kernel" => Self::Kernel,
             "gpu_memcpy" | "Memcpy" => Self::Memcpy,
             "gpu_memset" | "Memset" => Self::Memset,
@@ -79,6 +79,7 @@ impl Category {
             "gpu_idle" => Self::Idle,
             "on_processor" => Self::Processor,
             "Trace" | "overhead" => Self::Other,
+            _ if is_runtime(text) => Self::Runtime,
             _ => Self::Function,
         }
     }
@@ -97,6 +98,14 @@ impl Category {
     pub(super) const fn is_gpu_work(self) -> bool {
         matches!(self, Self::Kernel | Self::Memcpy | Self::Memset)
     }
+}
+
+/// Returns `true` for the categories that PyTorch gives to calls of a device's library.
+fn is_runtime(category: &str) -> bool {
+    let of = category
+        .strip_suffix("_runtime")
+        .or_else(|| category.strip_suffix("_driver"));
+    of.is_some_and(|of| ["cuda", "hip", "xpu", "mtia", "privateuse1"].contains(&of))
 }
 
 /// The id of a process or thread. Tools accept text too.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::nesting::{NONE, Place, innermost};
 use super::raw::{Raw, RawKind};
+use super::tracks::Tracks;
 
 /// The calls on the CPU of spans on the GPU.
 pub(super) struct Callers {
@@ -17,7 +18,7 @@ pub(super) struct Callers {
 ///
 /// Work belongs to the function around the CUDA call that has its correlation, or else to the function that has its
 /// external id. A range belongs to the range on the CPU that has its external id.
-pub(super) fn callers(raws: &[Raw], places: &[Place]) -> Callers {
+pub(super) fn callers(raws: &[Raw], places: &[Place], tracks: &Tracks) -> Callers {
     let mut callers = Callers {
         functions: vec![NONE; raws.len()],
         launches: vec![NONE; raws.len()],
@@ -25,15 +26,17 @@ pub(super) fn callers(raws: &[Raw], places: &[Place]) -> Callers {
     if !raws.iter().any(|raw| raw.kind.is_on_gpu()) {
         return callers;
     }
-    let mut launches: HashMap<u64, u32> = HashMap::new();
-    let mut functions: HashMap<u64, u32> = HashMap::new();
+    // Each rank of a merged file counts its ids from the beginning.
+    let key = |raw: &Raw, id: u64| (tracks.merged(raw.track), id);
+    let mut launches: HashMap<(u32, u64), u32> = HashMap::new();
+    let mut functions: HashMap<(u32, u64), u32> = HashMap::new();
     for (index, raw) in (0..).zip(raws).filter(|(_, raw)| !raw.kind.is_on_gpu()) {
         if raw.kind == RawKind::Launch {
             if raw.correlation != 0 {
-                launches.entry(raw.correlation).or_insert(index);
+                launches.entry(key(raw, raw.correlation)).or_insert(index);
             }
         } else if raw.external_id != 0 {
-            functions.entry(raw.external_id).or_insert(index);
+            functions.entry(key(raw, raw.external_id)).or_insert(index);
         }
     }
     // The function around a launch, or the outermost launch if no function is around it. A call of the runtime may be inside
@@ -42,10 +45,10 @@ pub(super) fn callers(raws: &[Raw], places: &[Place]) -> Callers {
         raws[index as usize].kind != RawKind::Launch || places[index as usize].parent == NONE
     });
     for (index, raw) in raws.iter().enumerate() {
-        let by_id = || functions.get(&raw.external_id).copied();
+        let by_id = || functions.get(&key(raw, raw.external_id)).copied();
         callers.functions[index] = match raw.kind {
             RawKind::GpuWork => {
-                let launch = launches.get(&raw.correlation).copied();
+                let launch = launches.get(&key(raw, raw.correlation)).copied();
                 callers.launches[index] = launch.unwrap_or(NONE);
                 let function = launch.map(|launch| match around[launch as usize] {
                     NONE => launch,

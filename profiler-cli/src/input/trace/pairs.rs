@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use profiler_report::internal::InOrder as _;
 
-use super::collect::{Collector, Raw};
+use super::collect::Collector;
+use super::raw::Raw;
 
 /// The most ends of one time that are kept for later begins.
 const MAX_EARLY: usize = 64;

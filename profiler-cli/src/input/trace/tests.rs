@@ -6,6 +6,7 @@ mod memory;
 mod nesting;
 mod order;
 mod round_trip;
+mod tools;
 mod torch;
 
 use profiler_report::{Slice, Timeline};

@@ -17,6 +17,8 @@ pub(super) struct Tracks {
     /// The track that was looked up last.
     last: u32,
     process_names: HashMap<Id, String>,
+    /// The ranks that a merged file names before the numbers of processes, in the order in which they first occur.
+    merged: Vec<String>,
 }
 
 /// One track.
@@ -28,8 +30,57 @@ pub(super) struct RawTrack {
     pub(super) is_stream: bool,
     /// The stream whose slices are on it, if the file says that it is beside that.
     stream: Option<u64>,
-    /// What `profiler-runtime` wrote of it.
+    /// What `profiler-runtime` wrote of it, and its rank.
     about: TrackArgs,
+    /// The number of its rank, from 1, if the file names ranks before the numbers of processes; or else 0.
+    merged: u32,
+}
+
+/// Returns the number of a process, or of the device that stands in its place.
+fn process_number(process: &Id) -> Option<i64> {
+    match process {
+        Id::Number(number) => Some(*number),
+        Id::Text(text) => merged_process(text).map(|(_, number)| number),
+        Id::Missing => None,
+    }
+}
+
+/// Returns the rank and the process of `[TP00-DP00] 83`, as tools write it that merge the traces of several ranks, such as SGLang.
+fn merged_process(text: &str) -> Option<(&str, i64)> {
+    let (rank, process) = text.strip_prefix('[')?.split_once("] ")?;
+    Some((rank, process.parse().ok()?))
+}
+
+/// What the name of a process says of its rows: that they are rows of a device, as tools write it that have no categories.
+enum DeviceRows {
+    /// Those of the device with this ordinal: JAX and rocprof.
+    Of(u32),
+    /// Each row is a device: PyTorch before 1.8.
+    Each,
+}
+
+impl DeviceRows {
+    fn of(process: &str) -> Option<Self> {
+        let number = |text: &str| text.parse().ok().map(Self::Of);
+        if let Some(rest) = process.strip_prefix("/device:GPU:") {
+            return number(rest.split(' ').next().unwrap_or(rest));
+        }
+        match process {
+            "CUDA functions" => Some(Self::Each),
+            "Ascend Hardware" => Some(Self::Of(0)),
+            // A number before it puts the processes in order.
+            _ => number(process.rsplit(' ').next()?.strip_prefix("GPU")?),
+        }
+    }
+}
+
+/// What is on a row of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Row {
+    /// Work of a stream.
+    Work,
+    /// What XLA derives from the work, such as modules and steps.
+    Derived,
 }
 
 impl Tracks {
@@ -44,17 +95,80 @@ impl Tracks {
         let key = (process.clone(), thread.clone());
         let number = *self.numbers.entry(key).or_insert(next);
         if number == next {
+            let merged = self.merged_rank(process);
+            let mut about = TrackArgs::default();
+            about.rank = u64::from(merged).checked_sub(1);
             self.all.push(RawTrack {
                 process: process.clone(),
                 thread: thread.clone(),
                 name: None,
                 is_stream: false,
                 stream: None,
-                about: TrackArgs::default(),
+                about,
+                merged,
             });
         }
         self.last = number;
         number
+    }
+
+    /// Returns the number, from 1, of the rank that is named before the number of a process; or else 0.
+    fn merged_rank(&mut self, process: &Id) -> u32 {
+        let Id::Text(text) = process else { return 0 };
+        let Some((rank, _)) = merged_process(text) else {
+            return 0;
+        };
+        let known = self.merged.iter().position(|known| known == rank);
+        let index = known.unwrap_or_else(|| {
+            self.merged.push(rank.to_owned());
+            self.merged.len() - 1
+        });
+        u32::try_from(index + 1).unwrap_or(0)
+    }
+
+    /// Returns a number that differs between tracks of different ranks of a merged file: ids of one are no ids of another.
+    pub(super) fn merged(&self, number: u32) -> u32 {
+        self.all
+            .get(number as usize)
+            .map_or(0, |track| track.merged)
+    }
+
+    /// Makes rows of devices of the tracks whose process says so, and returns what is on each track; `None` for other tracks.
+    pub(super) fn find_device_rows(&mut self) -> Vec<Option<Row>> {
+        let mut rows = Vec::with_capacity(self.all.len());
+        for track in &mut self.all {
+            let named = self.process_names.get(&track.process);
+            let text = match &track.process {
+                Id::Text(text) => Some(text),
+                _ => None,
+            };
+            let device = named.or(text).and_then(|name| DeviceRows::of(name));
+            let Some(device) = device.filter(|_| !track.is_stream) else {
+                rows.push(None);
+                continue;
+            };
+            track.is_stream = true;
+            let of_row = match track.thread {
+                Id::Number(device) => u32::try_from(device).ok(),
+                _ => None,
+            };
+            track.about.ordinal = match device {
+                DeviceRows::Of(ordinal) => Some(ordinal),
+                DeviceRows::Each => of_row,
+            };
+            let name = track.name.as_deref().unwrap_or_default();
+            let is_derived = [
+                "Steps",
+                "XLA Modules",
+                "XLA Ops",
+                "Framework Ops",
+                "Source code",
+            ]
+            .contains(&name)
+                || name.ends_with("Name Scope");
+            rows.push(Some(if is_derived { Row::Derived } else { Row::Work }));
+        }
+        rows
     }
 
     pub(super) fn len(&self) -> usize {
@@ -88,7 +202,8 @@ impl Tracks {
         if let Some(track) = self.get_mut(number) {
             track.name = Some(name);
             track.stream = stream;
-            track.about = about;
+            let rank = about.rank.or(track.about.rank);
+            track.about = TrackArgs { rank, ..about };
         }
     }
 
@@ -105,24 +220,21 @@ impl Tracks {
         };
         let process = if raw.is_stream {
             // The process of a stream is the number of its device.
-            let device = match &raw.process {
-                Id::Number(device) => u32::try_from(*device).ok(),
-                _ => None,
-            };
+            let device = process_number(&raw.process);
+            let device = device.and_then(|device| u32::try_from(device).ok());
             // `profiler-runtime` gives streams of unknown devices no ordinal.
             let is_unknown = raw.about.host.is_some() && raw.about.ordinal.is_none();
             let device = raw.about.ordinal.or(device).or(Some(0));
             track.device = device.filter(|_| !is_unknown);
             track.id = raw.stream.unwrap_or(track.id);
             let host = raw.about.host.map(Id::Number);
-            host.or_else(|| host_of_file.cloned())
+            host.or_else(|| self.host_of_rank(raw.merged).or(host_of_file).cloned())
                 .unwrap_or_else(|| raw.process.clone())
         } else {
             raw.process.clone()
         };
-        if let Id::Number(process) = process {
-            track.process = u64::try_from(process).unwrap_or_default();
-        }
+        let number = process_number(&process).and_then(|number| u64::try_from(number).ok());
+        track.process = number.unwrap_or_default();
         track.process_name = self
             .process_names
             .get(&process)
@@ -147,10 +259,8 @@ impl Tracks {
 
     /// Returns the number that the file gives to the device of a stream.
     pub(super) fn device_in_file(&self, number: u32) -> Option<u32> {
-        match self.all.get(number as usize)?.process {
-            Id::Number(device) => u32::try_from(device).ok(),
-            _ => None,
-        }
+        let device = process_number(&self.all.get(number as usize)?.process)?;
+        u32::try_from(device).ok()
     }
 
     /// Gives work the device and the stream that it had before the file numbered them anew.
@@ -164,6 +274,27 @@ impl Tracks {
             .thread
             .and_then(|stream| u32::try_from(stream).ok());
         work.stream = stream.unwrap_or(work.stream);
+    }
+
+    /// Returns what a process is called beside others.
+    pub(super) fn process_label(&self, process: &Id) -> String {
+        match (self.process_names.get(process), process) {
+            (Some(name), Id::Number(number)) => format!("{name} ({number})"),
+            (None, Id::Number(number)) => format!("process {number}"),
+            (_, Id::Text(text)) => text.clone(),
+            (_, Id::Missing) => "no process".to_owned(),
+        }
+    }
+
+    /// Returns the first process of a rank of a merged file that has threads.
+    fn host_of_rank(&self, merged: u32) -> Option<&Id> {
+        let mut of_rank = self
+            .all
+            .iter()
+            .filter(|track| track.merged == merged && merged != 0);
+        of_rank
+            .find(|track| !track.is_stream)
+            .map(|track| &track.process)
     }
 
     /// Returns the first process that has threads.
