@@ -72,6 +72,9 @@ pub enum InputError {
         /// The limit in bytes.
         max_bytes: usize,
     },
+    /// A part of it cannot be read, and the whole is needed.
+    #[error("is not whole: {0}; --partial takes what can be read")]
+    Partial(String),
     /// Its times, taken together, cannot be right.
     #[error("{0}; write the trace again")]
     Clock(&'static str),

@@ -12,6 +12,9 @@ pub struct Limits {
     /// Most events that are read from a trace.
     #[arg(long, value_name = "EVENTS", default_value_t = Limits::DEFAULT.max_events)]
     pub max_events: u64,
+    /// Refuse a trace of which parts cannot be read.
+    #[arg(skip)]
+    pub is_whole: bool,
 }
 
 impl Limits {
@@ -19,6 +22,7 @@ impl Limits {
     pub const DEFAULT: Self = Self {
         max_bytes: 2 << 30,
         max_events: 10_000_000,
+        is_whole: false,
     };
     /// The largest summary in bytes. Unlike a trace, it is in memory as a whole.
     pub const SUMMARY_BYTES: usize = 64 << 20;

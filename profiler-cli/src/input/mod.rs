@@ -1,9 +1,11 @@
 //! Reading files: any file that the program takes becomes an [`Input`].
 
+mod encoding;
 mod error;
 mod invalid_event;
 mod kind;
 mod limits;
+mod repair;
 mod source;
 mod summary;
 mod trace;

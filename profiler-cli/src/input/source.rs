@@ -8,7 +8,8 @@ use serde::de::{Deserialize, DeserializeOwned, Error as _, IgnoredAny};
 use serde_json::error::Category;
 
 use super::invalid_event::{self, End};
-use super::{InputError, Limits};
+use super::repair::repair;
+use super::{InputError, Limits, encoding};
 use crate::progress::Progress;
 
 /// The bytes at the beginning that tell what a file is, and the most that are read at once.
@@ -58,6 +59,8 @@ pub(super) struct Source<'r> {
     is_at_end: bool,
     /// Why that is the last, if the content goes on.
     failure: Option<InputError>,
+    /// How many mistakes were mended, and the first.
+    pub(super) mended: (u64, Option<InputError>),
 }
 
 /// How many lines are before a place in a text, and how many bytes of its line.
@@ -118,12 +121,13 @@ impl<'r> Source<'r> {
             .read_to_end(&mut magic)?;
         let is_gzip = magic == GZIP;
         let content = Cursor::new(magic).chain(content);
+        let content = if is_gzip {
+            encoding::in_utf8(MultiGzDecoder::new(content))
+        } else {
+            encoding::in_utf8(content)
+        };
         Ok(Self {
-            content: if is_gzip {
-                Box::new(MultiGzDecoder::new(content))
-            } else {
-                Box::new(content)
-            },
+            content: content.map_err(InputError::of_io)?,
             max_bytes,
             read: 0,
             window: Vec::new(),
@@ -131,6 +135,7 @@ impl<'r> Source<'r> {
             at: Position::default(),
             is_at_end: false,
             failure: None,
+            mended: (0, None),
         })
     }
 
@@ -265,7 +270,10 @@ impl<'r> Source<'r> {
             // A number that ends at a point is no number to the parser, and the rest may follow.
             let is_at_end = offset(self.unread(), &error) >= self.unread().len();
             if error.classify() != Category::Eof && !(is_at_end && self.grow()) {
-                return Ok(Parsed::Invalid(error));
+                return Ok(match self.mended(&error, &mut parse) {
+                    Some(value) => Parsed::Value(value),
+                    None => Parsed::Invalid(error),
+                });
             }
             if error.classify() != Category::Eof {
                 continue;
@@ -277,6 +285,34 @@ impl<'r> Source<'r> {
                 return Err(self.cut_off());
             }
         }
+    }
+
+    /// Parses the next value, which is not valid, after its mistakes were mended.
+    fn mended<R>(
+        &mut self,
+        error: &serde_json::Error,
+        parse: &mut impl FnMut(&[u8]) -> serde_json::Result<(R, usize)>,
+    ) -> Option<R> {
+        let mended = loop {
+            if let Some(mended) = repair(self.unread()) {
+                break mended;
+            }
+            if self.unread().len() > Limits::EVENT_BYTES || !self.grow() {
+                return None;
+            }
+        };
+        let (value, _) = parse(&mended.text).ok()?;
+        // Where it is takes a search of the window: only the first is shown.
+        let first = self.mended.1.take().unwrap_or_else(|| self.error(error));
+        self.mended = (self.mended.0 + 1, Some(first));
+        self.consume(mended.length);
+        Some(value)
+    }
+
+    /// Counts a mistake at the next byte, which was passed over.
+    pub(super) fn pass_over(&mut self, reason: &str) {
+        let first = self.mended.1.take().unwrap_or_else(|| self.invalid(reason));
+        self.mended = (self.mended.0 + 1, Some(first));
     }
 
     /// Parses the next value, which must be valid.
@@ -346,6 +382,17 @@ impl<'r> Source<'r> {
                     return false;
                 }
                 End::Beyond => {}
+            }
+        }
+    }
+
+    /// Consumes the rest of a line.
+    pub(super) fn skip_line(&mut self) {
+        loop {
+            let end = memchr_iter(b'\n', self.unread()).next();
+            self.consume(end.unwrap_or(self.unread().len()));
+            if end.is_some() || !self.grow() {
+                return;
             }
         }
     }

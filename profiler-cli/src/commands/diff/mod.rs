@@ -65,6 +65,9 @@ pub(crate) struct Diff {
     /// Functions with a smaller share of the time are not judged, in percent.
     #[arg(long, value_name = "PERCENT", default_value_t = 100.0 * Options::DEFAULT.min_share, value_parser = percent)]
     min_share: f64,
+    /// Takes what can be read of traces that are cut off or damaged.
+    #[arg(long)]
+    partial: bool,
     #[command(flatten)]
     limits: Limits,
 }
@@ -94,8 +97,12 @@ impl Diff {
         };
         let base_files = folder::all(base, Wanted::Any, None)?;
         let new_files = folder::all(new, Wanted::Any, None)?;
-        let base = read_all(&base_files, self.limits)?;
-        let new = read_all(&new_files, self.limits)?;
+        let limits = Limits {
+            is_whole: !self.partial,
+            ..self.limits
+        };
+        let base = read_all(&base_files, limits)?;
+        let new = read_all(&new_files, limits)?;
         refuse_one_run_twice([(&base_files, &base), (&new_files, &new)])?;
         let options = Options {
             elapsed: self.elapsed,

@@ -43,6 +43,9 @@ pub(crate) struct Merge {
     /// minute apart.
     #[arg(long)]
     force: bool,
+    /// Takes what can be read of traces that are cut off or damaged.
+    #[arg(long)]
+    partial: bool,
     #[command(flatten)]
     limits: Limits,
 }
@@ -71,9 +74,13 @@ impl Merge {
                 only.display()
             )));
         }
+        let limits = Limits {
+            is_whole: !self.partial,
+            ..self.limits
+        };
         let mut ranks = Vec::new();
         for (place, path) in files.iter().enumerate() {
-            let Input::Timeline(timeline) = read(path, self.limits)? else {
+            let Input::Timeline(timeline) = read(path, limits)? else {
                 return Err(refusal::summary(path));
             };
             let own = timeline.tracks.iter().find_map(|track| track.rank);

@@ -42,6 +42,9 @@ pub(super) struct MemoryChange {
     pub(super) device: Option<u32>,
 }
 
+/// The phases of the format, most of which say nothing of functions.
+const PHASES: &[u8] = b"BEXiICbnestfPNODMVvRcSTpF(),=";
+
 /// Everything that is kept of a file.
 pub(super) struct Collector {
     limits: Limits,
@@ -79,6 +82,8 @@ pub(super) struct Collector {
     /// For each track of a thread, when it was on a processor, and ready for one, in percent from then on.
     pub(super) processor: BTreeMap<u32, Vec<(i64, [f64; 2])>>,
     pub(super) missing: BTreeMap<String, u64>,
+    /// What of the file cannot be read, first.
+    pub(super) lost: Option<String>,
 }
 
 impl Collector {
@@ -110,6 +115,7 @@ impl Collector {
             counters: BTreeMap::new(),
             processor: BTreeMap::new(),
             missing: BTreeMap::new(),
+            lost: None,
         }
     }
 
@@ -136,8 +142,24 @@ impl Collector {
                 self.miss("asynchronous events (of the phases b, e, S and F) are not read");
                 Ok(())
             }
+            // Some tools end their lists with an empty event.
+            0 if event.name.is_empty() && event.at == Time::Missing => Ok(()),
+            phase if !PHASES.contains(&phase) => {
+                self.lose(
+                    "events have no phase (`ph`) of the format: they are left out",
+                    1,
+                );
+                Ok(())
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Counts what of the file cannot be read.
+    pub(super) fn lose(&mut self, reason: &str, count: u64) {
+        self.lost.get_or_insert_with(|| reason.to_owned());
+        let known = self.missing.entry(reason.to_owned()).or_default();
+        *known = known.saturating_add(count);
     }
 
     /// Counts something that the time line lacks.
@@ -160,7 +182,7 @@ impl Collector {
             return Ok(());
         };
         if duration < 0 {
-            self.miss("events have a negative duration: they are left out");
+            self.lose("events have a negative duration: they are left out", 1);
             return Ok(());
         }
         if !self.writer.is_own && event.category.is_gpu_work() && (start, duration) == (0, 0) {
@@ -577,13 +599,12 @@ impl Collector {
 
     /// Returns a time or a duration in nanoseconds, or counts the event as one that is left out.
     fn time(&mut self, time: Time) -> Option<i64> {
-        match time {
+        let what = match time {
             Time::Nanoseconds(ns) => return Some(ns),
-            Time::Missing => self.miss("events have no time or no duration: they are left out"),
-            Time::TooLarge => self.miss(
-                "events have a time or a duration outside of the years 1685 to 2255: they are left out",
-            ),
-        }
+            Time::Missing => "no time or no duration",
+            Time::TooLarge => "a time or a duration outside of the years 1685 to 2255",
+        };
+        self.lose(&format!("events have {what}: they are left out"), 1);
         None
     }
 

@@ -11,23 +11,52 @@ use super::event::{Event, Value};
 use crate::input::source::{Parsed, Source, TOO_LARGE, parse};
 use crate::input::{InputError, Limits};
 
-/// Passes all events of a trace to the collector: of an object with the key `traceEvents`, or of a list alone.
+/// Passes all events of a trace to the collector: of an object with the key `traceEvents`, of a list alone, or of lines with an event
+/// each. A file that ends too early, or has a mistake after which nothing is certain, is read up to there.
 pub(super) fn read(source: &mut Source<'_>, collector: &mut Collector) -> Result<(), InputError> {
     let mut events = Events {
         collector,
         read: 0,
         invalid: 0,
         first: None,
+        in_lines: false,
     };
-    if source.peek_some()? == b'[' {
-        events.list(source)?;
-    } else {
-        object(source, &mut events)?;
+    let whole = events.document(source);
+    let is_of_content = |error: &InputError| {
+        matches!(
+            error,
+            InputError::Truncated | InputError::Damaged(_) | InputError::Json { .. }
+        )
+    };
+    match whole {
+        Err(error) if events.read > 0 && is_of_content(&error) => {
+            let reason = format!("the rest of the file is not read: {}", at(&error));
+            events.collector.lose(&reason, 0);
+        }
+        whole => whole?,
     }
-    if source.peek()?.is_some() {
-        return Err(source.invalid("trailing characters"));
+    if let (count, Some(first)) = &source.mended {
+        let reason = format!(
+            "mistakes of the file were passed over (the first at {})",
+            at(first)
+        );
+        events.collector.missing.insert(reason, *count);
     }
     events.finish()
+}
+
+/// Says what is wrong, and where.
+fn at(error: &InputError) -> String {
+    match error {
+        InputError::Json {
+            line,
+            column,
+            reason,
+        } => format!("line {line}, column {column}: {reason}"),
+        InputError::Truncated => "it is cut off".to_owned(),
+        InputError::Damaged(error) => format!("it is damaged: {error}"),
+        _ => error.to_string(),
+    }
 }
 
 struct Events<'c> {
@@ -36,9 +65,32 @@ struct Events<'c> {
     /// How many events could not be read, and what is wrong with the first.
     invalid: u64,
     first: Option<InputError>,
+    /// Each event ends where its line ends.
+    in_lines: bool,
 }
 
 impl Events<'_> {
+    fn document(&mut self, source: &mut Source<'_>) -> Result<(), InputError> {
+        if source.peek_some()? == b'[' {
+            self.list(source)?;
+        } else if is_event(source)? {
+            self.in_lines = true;
+            while let Some(next) = source.peek()? {
+                if next == b',' {
+                    source.consume(1);
+                } else {
+                    self.event(source)?;
+                }
+            }
+        } else {
+            object(source, self, false)?;
+        }
+        if source.peek()?.is_some() {
+            return Err(source.invalid("trailing characters"));
+        }
+        Ok(())
+    }
+
     fn list(&mut self, source: &mut Source<'_>) -> Result<(), InputError> {
         let mut next = Next::First;
         while next.item(source, b']')? {
@@ -61,12 +113,13 @@ impl Events<'_> {
             }
             Parsed::Invalid(error) => {
                 // Where it is takes a search of the window: only the first is shown.
-                if self.first.is_none() {
-                    self.first = Some(source.error(&error));
-                }
-                if !source.skip_invalid() {
+                let first = self.first.is_none().then(|| source.error(&error));
+                if self.in_lines {
+                    source.skip_line();
+                } else if !source.skip_invalid() {
                     return Err(source.error(&error));
                 }
+                self.first = self.first.take().or(first);
             }
             Parsed::TooLarge => {
                 source.skip()?;
@@ -85,18 +138,19 @@ impl Events<'_> {
         if self.read == 0 {
             return Err(first);
         }
-        let what = match first {
-            InputError::Json {
-                line,
-                column,
-                reason,
-            } => format!("the first at line {line}, column {column}: {reason}"),
+        let what = match &first {
+            InputError::Json { .. } => format!("the first at {}", at(&first)),
             _ => format!("the first has more than {} bytes", Limits::EVENT_BYTES),
         };
         let reason = format!("events cannot be read and are left out ({what})");
-        self.collector.missing.insert(reason, self.invalid);
+        self.collector.lose(&reason, self.invalid);
         Ok(())
     }
+}
+
+/// Returns `true` if the content begins with an event: then lines with events follow.
+fn is_event(source: &mut Source<'_>) -> Result<bool, InputError> {
+    Ok(parse::<Event<'_>>(source.beginning()?).is_ok_and(|(event, _)| event.phase != 0))
 }
 
 /// The place in a list or an object.
@@ -121,6 +175,10 @@ impl Next {
         if matches!(before, Self::First) {
             return Ok(true);
         }
+        if next == b'{' && close == b']' {
+            source.pass_over("expected `,` or `]`");
+            return Ok(true);
+        }
         if next != b',' {
             return Err(source.invalid(if close == b']' {
                 "expected `,` or `]`"
@@ -130,7 +188,9 @@ impl Next {
         }
         source.consume(1);
         if source.peek_some()? == close {
-            return Err(source.invalid("trailing comma"));
+            source.pass_over("trailing comma");
+            source.consume(1);
+            return Ok(false);
         }
         Ok(true)
     }
@@ -139,7 +199,11 @@ impl Next {
 /// Texts of the format itself, which are no pairs that a program added.
 const OF_FORMAT: [&str; 3] = ["schemaVersion", "displayTimeUnit", "traceName"];
 
-fn object(source: &mut Source<'_>, events: &mut Events<'_>) -> Result<(), InputError> {
+fn object(
+    source: &mut Source<'_>,
+    events: &mut Events<'_>,
+    is_inner: bool,
+) -> Result<(), InputError> {
     let mut has_events = false;
     let mut next = Next::First;
     while next.item(source, b'}')? {
@@ -152,11 +216,13 @@ fn object(source: &mut Source<'_>, events: &mut Events<'_>) -> Result<(), InputE
         let collector = &mut *events.collector;
         match key.as_str() {
             "traceEvents" => {
-                if first != b'[' {
-                    return Err(source.invalid("expected a list of events"));
-                }
                 has_events = true;
-                events.list(source)?;
+                match first {
+                    b'[' => events.list(source)?,
+                    // Some tools write the document of another once more inside their own.
+                    b'{' if !is_inner => object(source, events, true)?,
+                    _ => return Err(source.invalid("expected a list of events")),
+                }
             }
             "baseTimeNanoseconds" => collector.base_ns = source.other::<Base>()?.0,
             "distributedInfo" => collector.job = source.other()?,

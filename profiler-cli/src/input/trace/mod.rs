@@ -34,5 +34,8 @@ pub(super) fn read(
 ) -> Result<Timeline, InputError> {
     let mut collector = Collector::new(limits);
     document::read(&mut source, &mut collector)?;
+    if let Some(lost) = collector.lost.take().filter(|_| limits.is_whole) {
+        return Err(InputError::Partial(lost));
+    }
     build::build(collector, title)
 }

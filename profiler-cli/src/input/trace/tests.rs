@@ -1,6 +1,7 @@
 //! Traces written by hand, and what they become.
 
 mod any_timeline;
+mod damaged;
 mod hostile;
 mod memory;
 mod nesting;
