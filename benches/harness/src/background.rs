@@ -10,7 +10,7 @@ use crate::options::Outcome;
 use crate::report::{Cell, Table};
 
 /// By how much a figure may be above its goal.
-const TOLERANCE: f64 = 1.1;
+pub const TOLERANCE: f64 = 1.1;
 
 /// What all threads but the first one have done so far.
 #[derive(Clone, Copy, Debug, Default)]

@@ -150,6 +150,8 @@ pub(crate) fn of_devices(
             edge.leave(&call);
         }
     }
+    // As long as the time line each, and what follows takes memory too.
+    drop((polled, gpu, launched, row_of));
     for (replay, row) in timeline.replays.iter().zip(replays) {
         tallies[row].replay(ns(replay.duration_ns), ns(replay.self_ns));
     }

@@ -140,20 +140,25 @@ impl<'t> Charged<'t> {
             seen[*path as usize] = false;
         }
         paths.sort_unstable();
-        let place = |in_order: &[u32], wanted: u32| {
-            let place = in_order.binary_search(&wanted);
-            place.map_or(NONE, |place| u32::try_from(place).unwrap_or(NONE))
-        };
+        let mut places = vec![NONE; self.paths.len()];
+        for (place, path) in (0..).zip(&paths) {
+            places[*path as usize] = place;
+        }
+        let place_of = |path: u32| places.get(path as usize).copied().unwrap_or(NONE);
         let all = || paths.iter().map(|path| self.paths[*path as usize]);
-        let parents: Vec<u32> = all().map(|(parent, _)| place(&paths, parent)).collect();
+        let parents: Vec<u32> = all().map(|(parent, _)| place_of(parent)).collect();
         let mut texts: Vec<u32> = all().map(|(_, text)| text).collect();
         texts.sort_unstable();
         texts.dedup();
+        let function = |text: u32| {
+            let place = texts.binary_search(&text);
+            place.map_or(NONE, |place| u32::try_from(place).unwrap_or(NONE))
+        };
         Forest {
-            functions: all().map(|(_, text)| place(&texts, text)).collect(),
-            texts,
+            functions: all().map(|(_, text)| function(text)).collect(),
             visits: Walk::new(&parents, |_| true).collect(),
-            paths,
+            texts,
+            places,
             path_of: &self.path_of,
         }
     }
@@ -258,8 +263,9 @@ impl<'t> Charged<'t> {
 /// The paths that the calls of a device's segments have, and those around them. Calls whose functions are the same from the
 /// outermost on have one path: there are few of these, however many calls.
 pub(super) struct Forest<'c> {
-    /// The numbers of the paths, in order. Their functions and the steps of the walk are by their places here.
-    paths: Vec<u32>,
+    /// The place of each path in the forest; [`NONE`] for those of other devices alone. Functions and the steps of the walk are by
+    /// place.
+    places: Vec<u32>,
     functions: Vec<u32>,
     /// The number of the text of each function.
     texts: Vec<u32>,
@@ -271,12 +277,13 @@ impl Forest<'_> {
     /// Returns the place of the path of a segment's call.
     pub(super) fn place(&self, segment: &DeviceSegment) -> Option<usize> {
         let path = self.path_of.get(segment.call? as usize)?;
-        self.paths.binary_search(path).ok()
+        let place = self.places.get(*path as usize)?;
+        (*place != NONE).then_some(*place as usize)
     }
 
     /// Returns how many paths there are.
     pub(super) fn len(&self) -> usize {
-        self.paths.len()
+        self.functions.len()
     }
 
     /// Returns the time of the path of a segment's call, of the times of all paths.

@@ -1,8 +1,7 @@
 //! The window of a device as a strip: equal columns, and what the device did in each.
 
-use std::collections::BTreeMap;
-
 use super::{DeviceIdle, DeviceSegment, DeviceState};
+use crate::in_order::InOrder as _;
 
 /// What a device did in each part of a window, to be drawn: [`DeviceIdle::strip`].
 ///
@@ -82,11 +81,16 @@ impl DeviceIdle {
         let mut segments = &self.segments[..];
         let columns = (0..columns).map(|column| {
             let (start_ns, end_ns) = (at(column), at(column + 1));
-            let mut parts: BTreeMap<StripPart, i64> = BTreeMap::new();
+            // A column has few parts, of many segments.
+            let mut parts: Vec<(StripPart, i64)> = Vec::new();
             while let Some((segment, rest)) = segments.split_first() {
                 let (from, to) = (segment.start_ns.max(start_ns), segment.end_ns.min(end_ns));
                 if from < to {
-                    *parts.entry(segment.part()).or_default() += to - from;
+                    let part = segment.part();
+                    match parts.iter_mut().find(|(known, _)| *known == part) {
+                        Some((_, ns)) => *ns += to - from,
+                        None => parts.push((part, to - from)),
+                    }
                 }
                 // The next column begins in this segment.
                 if segment.end_ns > end_ns {
@@ -94,10 +98,11 @@ impl DeviceIdle {
                 }
                 segments = rest;
             }
+            parts.order_by_key(|(part, _)| *part);
             StripColumn {
                 start_ns,
                 end_ns,
-                parts: parts.into_iter().collect(),
+                parts,
             }
         });
         IdleStrip {

@@ -394,6 +394,7 @@ impl Builder {
             self.function_around(place.parent)
         };
         let duration = raw.end.saturating_sub(raw.start);
+        let memory = place.memory.as_deref().copied().unwrap_or_default();
         let mut slice = Slice {
             name: raw.name,
             start_ns: raw.start,
@@ -413,8 +414,8 @@ impl Builder {
             ending: raw.ending,
             work: (raw.work != NONE).then_some(raw.work),
             shapes: (raw.shapes != NONE).then_some(raw.shapes),
-            allocated_bytes: rare.own_memory.0.or(place.allocated),
-            device_bytes: rare.own_memory.1.or(place.device_bytes),
+            allocated_bytes: rare.own_memory.0.or(memory.allocated),
+            device_bytes: rare.own_memory.1.or(memory.device_bytes),
             ..Slice::default()
         };
         // The work inside a range has a time of its own; what is left are pauses.

@@ -1,15 +1,16 @@
 //! Keeps what is needed of each event.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use profiler_report::{
     DeviceProperties, GpuWork, KernelGap, Replay, SliceDetails, SliceEnding, Wait,
 };
 
+use super::args::{self, Args, CudaArgs, FuturePart, OwnArgs};
 use super::counters::{CounterKey, counter_key};
 use super::document::{Job, Writer};
-use super::event::{Category, CudaArgs, Event, FuturePart, Id, OwnArgs};
+use super::event::{Category, Event, Id};
 use super::names::{Names, location_in};
 use super::nesting::NONE;
 use super::raw::{Rare, Rares, Raw, RawKind};
@@ -57,6 +58,8 @@ pub(super) struct Collector {
     pub(super) names: Names,
     /// The different shapes, which are few.
     pub(super) shapes: Names,
+    /// Their numbers by the texts that the file has.
+    shapes_of: HashMap<Box<str>, u32>,
     /// The different categories, which are few.
     pub(super) categories: Names,
     /// `true` if there are operators of PyTorch.
@@ -97,6 +100,7 @@ impl Collector {
             metadata: Vec::new(),
             names: Names::default(),
             shapes: Names::default(),
+            shapes_of: HashMap::new(),
             categories: Names::default(),
             has_operators: false,
             replays: Vec::new(),
@@ -329,11 +333,7 @@ impl Collector {
                 .or_else(location);
             (short.to_owned(), location)
         })?;
-        let shapes = args.shapes.as_deref();
-        let shapes = match shapes.or(args.own.shapes.as_deref()) {
-            Some(shapes) => self.shapes.number(shapes, || (String::new(), None))?,
-            None => NONE,
-        };
+        let shapes = self.shapes(args)?;
         let category = match event.category {
             Category::Memcpy => Some("gpu_memcpy"),
             Category::Memset => Some("gpu_memset"),
@@ -382,6 +382,28 @@ impl Collector {
             work,
             rare: self.rares.number(rare),
         })
+    }
+
+    /// Returns the number of the shapes of an event; [`NONE`] if it has none.
+    fn shapes(&mut self, args: &Args<'_>) -> Result<u32, InputError> {
+        let known = args.input_dims.and_then(|json| self.shapes_of.get(json));
+        let number = match (known, args.input_dims) {
+            (Some(number), _) => *number,
+            (None, Some(json)) => {
+                let number = match args::shapes(json) {
+                    Some(text) => self.shapes.number(&text, || (String::new(), None))?,
+                    None => NONE,
+                };
+                self.names.count(json.len())?;
+                self.shapes_of.insert(json.into(), number);
+                number
+            }
+            (None, None) => NONE,
+        };
+        match &args.own.shapes {
+            Some(text) if number == NONE => self.shapes.number(text, || (String::new(), None)),
+            _ => Ok(number),
+        }
     }
 
     /// Keeps what `profiler-runtime` writes of some scopes only.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use profiler_report::{DeviceProperties, ProcessGroup};
-use serde::de::{Deserialize, Deserializer};
+use serde::de::{Deserialize, Deserializer, IgnoredAny};
 
 use super::collect::Collector;
 use super::event::{Event, Value};
@@ -114,9 +114,11 @@ impl Events<'_> {
             Parsed::Invalid(error) => {
                 // Where it is takes a search of the window: only the first is shown.
                 let first = self.first.is_none().then(|| source.error(&error));
+                // JSON of another form ends where its bracket is.
+                let mut is_json = || source.value(|text| parse::<IgnoredAny>(text));
                 if self.in_lines {
                     source.skip_line();
-                } else if !source.skip_invalid() {
+                } else if !matches!(is_json(), Ok(Parsed::Value(_))) && !source.skip_invalid() {
                     return Err(source.error(&error));
                 }
                 self.first = self.first.take().or(first);

@@ -1,9 +1,10 @@
 //! Reading a trace in the format of `chrome://tracing`, as PyTorch and `profiler-runtime` write it.
 //!
-//! The file is read event by event, in a window that is in memory: [`document`] finds them, [`event`] reads one, and [`collect`]
+//! The file is read event by event, in a window that is in memory: [`document`] finds them, [`event`] reads one, with [`args`], and [`collect`]
 //! keeps what is needed of it. Events may be in any order, so all that connects them is done at the end ([`build`]): pairs of begin and end, nesting
 //! on each track, launches and the GPU work that they launched.
 
+mod args;
 mod build;
 mod collect;
 mod counters;

@@ -26,9 +26,16 @@ pub(super) struct Place {
     pub(super) lane: u32,
     /// The time of the spans directly inside it, in nanoseconds.
     pub(super) inside: i64,
-    /// Bytes allocated on the host, without its children.
+    /// The memory that it used without its children, if it used some: most did not.
+    pub(super) memory: Option<Box<MemoryOf>>,
+}
+
+/// The memory that a span used without its children.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct MemoryOf {
+    /// Bytes allocated on the host.
     pub(super) allocated: Option<u64>,
-    /// Bytes allocated on devices less those freed, without its children.
+    /// Bytes allocated on devices less those freed.
     pub(super) device_bytes: Option<i64>,
 }
 
@@ -247,10 +254,12 @@ fn count_memory(raws: &[Raw], places: &mut [Place], open: &mut Vec<u32>, change:
         return;
     };
     if change.device.is_some() {
-        let bytes = place.device_bytes.get_or_insert_default();
+        let memory = place.memory.get_or_insert_default();
+        let bytes = memory.device_bytes.get_or_insert_default();
         *bytes = bytes.saturating_add(change.bytes);
     } else if let Ok(allocated) = u64::try_from(change.bytes) {
-        let bytes = place.allocated.get_or_insert_default();
+        let memory = place.memory.get_or_insert_default();
+        let bytes = memory.allocated.get_or_insert_default();
         *bytes = bytes.saturating_add(allocated);
     }
 }

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use profiler_report::{GpuWork, Track, TrackKind};
 
-use super::event::{Id, TrackArgs};
+use super::args::TrackArgs;
+use super::event::Id;
 
 /// Texts in place of a thread's number get numbers from here on, which no system gives to threads.
 const TEXT_IDS: u64 = 1 << 40;

@@ -113,6 +113,10 @@ fn what_is_left_out_is_said_and_refused_where_the_whole_is_needed() {
             "the rest of the file is not read: line 2, column ",
         ),
         (
+            format!("[{f}, {}]", f.replace("\"cat\"", "\"ph\": \"X\", \"cat\"")),
+            "events cannot be read and are left out (the first at line 2",
+        ),
+        (
             format!("[{f}, 3]"),
             "events cannot be read and are left out (the first at line 2",
         ),
