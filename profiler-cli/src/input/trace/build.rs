@@ -15,7 +15,7 @@ use super::launches::Callers;
 use super::nesting::{NONE, Place};
 use super::raw::{Raw, RawKind};
 use super::tracks::Row;
-use super::{launches, nesting, pairs};
+use super::{doubts, launches, nesting, pairs};
 use crate::input::InputError;
 
 /// Times before the year 2000 are no times of the calendar, but of a clock that began with the machine.
@@ -204,6 +204,10 @@ impl Builder {
             collector
                 .missing
                 .insert(NO_LAUNCH.to_owned(), without as u64);
+        }
+        if !collector.writer.is_own {
+            doubts::add_graph_gaps(&mut collector, &callers);
+            doubts::doubt_endless_work(&mut collector);
         }
         let raws = &collector.raws;
         Self {

@@ -9,6 +9,7 @@ mod build;
 mod collect;
 mod counters;
 mod document;
+mod doubts;
 mod event;
 mod launches;
 mod names;

@@ -191,3 +191,65 @@ fn ranks_of_groups_may_be_text() {
         [("a".to_owned(), vec![0, 2]), ("b".to_owned(), vec![1])]
     );
 }
+
+#[test]
+fn a_graph_whose_work_is_not_in_the_file_leaves_open_what_the_device_did() {
+    let launch = |at: f64, correlation: u32| {
+        complete(
+            "cuda_runtime",
+            "cudaGraphLaunch",
+            (at, 20.0),
+            &format!(r#""correlation": {correlation}"#),
+        )
+    };
+    let work = |at: f64, correlation: u32| {
+        on_track(
+            "kernel",
+            "gemm",
+            (0, 7),
+            (at, 100.0),
+            &format!(r#""correlation": {correlation}"#),
+        )
+    };
+    let events = [
+        complete("cpu_op", "replay", (0.0, 5000.0), r#""External id": 1"#),
+        launch(10.0, 1),
+        work(50.0, 1),
+        launch(1000.0, 2),
+        launch(2000.0, 3),
+        launch(3000.0, 4),
+        work(3100.0, 4),
+    ];
+    let timeline = read(&events.join(","));
+    let gaps = timeline
+        .kernel_gaps
+        .iter()
+        .map(|gap| (gap.start_ns, gap.duration_ns));
+    assert_eq!(
+        gaps.collect::<Vec<_>>(),
+        [(1_000_000, 2_100_000), (2_000_000, 1_100_000)]
+    );
+    let whole = read(&[&events[..3], &events[5..]].concat().join(","));
+    assert_eq!(whole.kernel_gaps, []);
+}
+
+#[test]
+fn work_that_takes_longer_than_all_else_while_its_stream_goes_on_is_doubted() {
+    let work = |name: &str, stream: u32, times: (f64, f64)| {
+        on_track("kernel", name, (0, stream), times, "")
+    };
+    let said = |longest: (u32, (f64, f64))| {
+        let events = [
+            complete("cpu_op", "f", (0.0, 500.0), ""),
+            work("stuck", longest.0, longest.1),
+            work("next", 7, (100.0, 10.0)),
+        ];
+        let missing = read(&events.join(",")).missing;
+        missing
+            .iter()
+            .any(|(reason, _)| reason.starts_with("work, `stuck`, takes longer"))
+    };
+    assert!(said((7, (50.0, 900.0))));
+    assert!(!said((8, (50.0, 900.0))), "on another stream");
+    assert!(!said((7, (95.0, 20.0))), "they overlap a little");
+}
