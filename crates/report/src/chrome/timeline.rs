@@ -9,12 +9,14 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::STEP_NAMES;
 use super::event_writer::{EventLine, EventWriter, Quoted, Track as Place};
+use super::header::{self, Head};
 use super::nesting::{Nested, OpenSlices, lone_recursions, nest};
 use super::places::{GroupedTracks, Places};
 use super::stand_ins::{pieces, tracks_of_stand_ins};
 use super::times::{ReadEnd, length, shared_base};
-use super::{STEP_NAMES, header};
+use super::written_name::{UNKNOWN, WrittenName, with_name};
 use crate::ExportError;
 use crate::file::ExportFile;
 use crate::in_order::InOrder as _;
@@ -46,8 +48,10 @@ impl Timeline {
     /// | an instant, `[memory]` | what a scope allocated or freed, for TensorBoard's memory view |
     /// | a slice without length, `[recursion]` | keeps TensorBoard from merging a scope with the only scope inside it, of its name |
     ///
-    /// Slices keep the categories that they have in PyTorch's files; scopes are operators (`cpu_op`). Where a slice shows
-    /// the end of a path, the argument `full name` is the whole name. A call of the driver has the name of the runtime's
+    /// Slices keep the categories that they have in PyTorch's files; scopes are operators (`cpu_op`). A slice may show only the
+    /// end of a path: the table `nameTable` in the head of the file has the whole name and the source location of each such
+    /// name. If several functions have the same short name, their slices have the arguments `full name` and `location`
+    /// instead. A call of the driver has the name of the runtime's
     /// call that does its work, which the tools know: `cudaLaunchKernel` for `cuLaunchKernel`. The argument `call` is the
     /// real one. `ProfilerStep` in the name of a scope is written as `Profiler Step`, because the tools would treat the
     /// scope as a step. Correlations are numbered anew, from 100,001 on; the argument `correlation of CUPTI` is the former
@@ -138,12 +142,20 @@ pub fn write<'t, W: Write>(timeline: &'t Timeline, mut out: W, launches: &'t str
         start => start,
     };
     let pieces = pieces(timeline);
-    header::write(timeline, &places, base, !pieces.is_empty(), &mut out)?;
+    let names = WrittenName::all(timeline);
+    let head = Head {
+        timeline,
+        places: &places,
+        names: &names,
+        base,
+        has_stand_ins: !pieces.is_empty(),
+    };
+    header::write(&head, &mut out)?;
     let launch_of = launches_of_slices(timeline);
     let mut writer = TimelineWriter {
         timeline,
         offset: timeline.start_unix_ns.saturating_sub(base),
-        names: names(timeline),
+        names,
         categories: timeline
             .categories
             .iter()
@@ -189,32 +201,6 @@ pub fn write<'t, W: Write>(timeline: &'t Timeline, mut out: W, launches: &'t str
     let mut out = writer.events.into_inner();
     out.write_all(b"\n]}\n")?;
     Ok(out)
-}
-
-/// The name of a slice without one.
-const UNKNOWN: &str = r#""(unknown)""#;
-
-/// A name as it is written, as JSON strings.
-struct WrittenName {
-    short: String,
-    /// The whole name, if it is another one.
-    full: Option<String>,
-}
-
-fn names(timeline: &Timeline) -> Vec<WrittenName> {
-    let names = timeline.names.iter().map(|name| {
-        let short = if name.short.is_empty() {
-            &name.text
-        } else {
-            &name.short
-        };
-        let short = short.replace(STEP_NAMES.0, STEP_NAMES.1);
-        WrittenName {
-            full: (*short != *name.text).then(|| string(&name.text)),
-            short: string(&short),
-        }
-    });
-    names.collect()
 }
 
 /// For each slice that is a launch, the index of the launch.
@@ -391,7 +377,7 @@ impl<W: Write> TimelineWriter<'_, W> {
             let name = self.names.get(replay.name as usize);
             let short = name.map_or(UNKNOWN, |name| &name.short);
             let line = self.events.instant("replay", Quoted::new(short), place, at);
-            let mut line = with_full_name(line, name)
+            let mut line = with_name(line, name)
                 .signed("ns", replay.duration_ns)
                 .signed("self_ns", replay.self_ns);
             let track = replay.track;
@@ -438,17 +424,7 @@ fn named<'w, W: Write>(
 ) -> EventLine<'w, W> {
     let short = name.map_or(UNKNOWN, |name| &name.short);
     let line = events.slice(category, Quoted::new(short), place, start, length);
-    with_full_name(line, name)
-}
-
-fn with_full_name<'w, W: Write>(
-    line: EventLine<'w, W>,
-    name: Option<&WrittenName>,
-) -> EventLine<'w, W> {
-    match name.and_then(|name| name.full.as_deref()) {
-        Some(full) => line.quoted("full name", Quoted::new(full)),
-        None => line,
-    }
+    with_name(line, name)
 }
 
 fn category_in<'c>(categories: &'c [String], slice: &Slice) -> Option<&'c str> {

@@ -1,7 +1,7 @@
 //! Keeps what is needed of each event.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use profiler_report::{
     DeviceProperties, GpuWork, KernelGap, Replay, SliceDetails, SliceEnding, Wait,
@@ -10,6 +10,7 @@ use profiler_report::{
 use super::counters::{CounterKey, counter_key};
 use super::document::{Job, Writer};
 use super::event::{Category, CudaArgs, Event, FuturePart, Id, OwnArgs};
+use super::name_table::AboutName;
 use super::names::{Names, location_in};
 use super::nesting::NONE;
 use super::time::Time;
@@ -124,6 +125,8 @@ pub(super) struct Collector {
     /// Pairs that the program added.
     pub(super) metadata: Vec<(String, String)>,
     pub(super) names: Names,
+    /// What the head of the file says of the names of events.
+    name_table: HashMap<String, AboutName>,
     /// The different shapes, which are few.
     pub(super) shapes: Names,
     /// The different categories, which are few.
@@ -163,6 +166,7 @@ impl Collector {
             writer: Writer::default(),
             metadata: Vec::new(),
             names: Names::default(),
+            name_table: HashMap::new(),
             shapes: Names::default(),
             categories: Names::default(),
             has_operators: false,
@@ -356,10 +360,6 @@ impl Collector {
         {
             track.is_stream = true;
         }
-        let named = args.own.full_name.as_deref();
-        let is_launch = event.category == Category::Runtime;
-        let called = args.own.call.as_deref().filter(|_| is_launch);
-        let text = named.or(called).unwrap_or(&event.name);
         let kind = match kind(event, self.writer.is_own) {
             RawKind::Step { number, .. } => RawKind::Step {
                 number,
@@ -367,6 +367,14 @@ impl Collector {
             },
             kind => kind,
         };
+        let own = [&args.own.full_name, &args.own.location].map(Option::as_deref);
+        // A launch that tables do not count may have the name of a function.
+        let has_entry = self.writer.is_own && own == [None; 2] && !args.own.is_not_counted;
+        let entry = has_entry.then(|| self.name_table.get(&*event.name));
+        let [named, location] = entry.flatten().map_or(own, AboutName::texts);
+        let is_launch = event.category == Category::Runtime;
+        let called = args.own.call.as_deref().filter(|_| is_launch);
+        let text = named.or(called).unwrap_or(&event.name);
         let text = if matches!(kind, RawKind::Step { .. }) {
             "ProfilerStep*"
         } else {
@@ -377,13 +385,8 @@ impl Collector {
             let is_short =
                 named.is_some_and(|whole| whole.replace(STEP, "Profiler Step") != event.name);
             let short = if is_short { &*event.name } else { "" };
-            let location = || location_in(args.call_stack.as_deref().unwrap_or(text));
-            let location = args
-                .own
-                .location
-                .as_deref()
-                .map(str::to_owned)
-                .or_else(location);
+            let in_frame = || location_in(args.call_stack.as_deref().unwrap_or(text));
+            let location = location.map(str::to_owned).or_else(in_frame);
             (short.to_owned(), location)
         })?;
         let shapes = args.shapes.as_deref();
@@ -636,6 +639,14 @@ impl Collector {
         // Keys that mean something in the format are written so.
         let key = key.strip_prefix("metadata.").unwrap_or(key);
         self.metadata.push((key.to_owned(), value));
+        Ok(())
+    }
+
+    /// Keeps what the head of the file says of a name.
+    pub(super) fn add_name(&mut self, name: String, about: AboutName) -> Result<(), InputError> {
+        let texts = about.texts().map(|text| text.map_or(0, str::len));
+        self.names.count(name.len() + texts.iter().sum::<usize>())?;
+        self.name_table.insert(name, about);
         Ok(())
     }
 

@@ -448,7 +448,7 @@ impl<'de> Deserialize<'de> for Value<'de> {
 }
 
 /// Returns the beginning of a text, as long as a name may be.
-fn cut(text: Cow<'_, str>) -> Cow<'_, str> {
+pub(super) fn cut(text: Cow<'_, str>) -> Cow<'_, str> {
     let mut end = text.len().min(Limits::NAME_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;

@@ -10,6 +10,7 @@ mod counters;
 mod document;
 mod event;
 mod launches;
+mod name_table;
 mod names;
 mod nesting;
 mod pairs;

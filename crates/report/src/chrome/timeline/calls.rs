@@ -3,8 +3,7 @@
 use std::cmp::Reverse;
 use std::io::{self, Write};
 
-use super::{Place, TimelineWriter, TrackState, UNKNOWN, category_in, step_name, with_full_name};
-use crate::chrome::CORRELATIONS;
+use super::{Place, TimelineWriter, TrackState, UNKNOWN, category_in, step_name, with_name};
 use crate::chrome::args::{
     with_correlation, with_details, with_kind, with_shapes, with_times, with_uncertainty,
 };
@@ -14,6 +13,8 @@ use crate::chrome::memory::{self, MemoryPlace};
 use crate::chrome::nesting::Nested;
 use crate::chrome::places::Places;
 use crate::chrome::times::length;
+use crate::chrome::written_name::with_location;
+use crate::chrome::{CORRELATIONS, RECURSION};
 use crate::in_order::InOrder as _;
 use crate::text::json::string;
 use crate::{Launch, Slice, SliceDetails, SliceKind, Timeline};
@@ -92,7 +93,7 @@ impl<W: Write> TimelineWriter<'_, W> {
         state.push(index, read_end);
         if caller.is_some() {
             let at = at_start.map_or(end, |around| around.start_ns.saturating_add(self.offset));
-            let name = Quoted::new(r#""[recursion]""#);
+            let name = Quoted::new(RECURSION);
             self.events.slice("python", name, place, at, 0).end()?;
         }
         self.write_call_at(index, place, (start, length), nested, places)?;
@@ -134,11 +135,11 @@ impl<W: Write> TimelineWriter<'_, W> {
                 known.map(|launch| launch.correlation),
             );
         }
-        line = with_full_name(line, name.filter(|_| step.is_none()));
-        let location = timeline.names.get(slice.name as usize);
-        if let Some(name) = location.filter(|name| !name.location.is_empty()) {
-            line = line.text("location", &name.location);
-        }
+        line = match (step, name) {
+            // The table does not have the names of steps.
+            (Some(_), Some(name)) => with_location(line, name),
+            _ => with_name(line, name),
+        };
         // A reader looks for the thread in the process of the step.
         let thread = step.and_then(|step| places.of(step.track?));
         if let Some(thread) = thread.filter(|thread| thread.pid == place.pid) {
