@@ -13,6 +13,9 @@ impl<W: Write> TimelineWriter<'_, W> {
     /// line leave it out.
     pub(super) fn write_idle(&mut self, places: &mut Places) -> io::Result<()> {
         let timeline = self.timeline;
+        if self.on_gpu.iter().next().is_none() {
+            return Ok(());
+        }
         for device in &timeline.gpu_idle().devices {
             let reasons = device.reasons(timeline);
             if reasons.is_empty() {
