@@ -39,6 +39,20 @@ pub fn events(trace: &Trace) -> Vec<Value> {
     read(&path)
 }
 
+/// Returns the whole names of events with these names, by the table in the head of the file.
+pub fn whole_names(trace: &Trace, shown: &[&str]) -> Vec<String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("trace.json");
+    trace.export_chrome_trace(&path).expect("room");
+    let text = std::fs::read_to_string(path).expect("it was written");
+    let file: Value = serde_json::from_str(&text).expect("JSON");
+    let whole = |name: &&str| {
+        let whole = file["nameTable"][name][0].as_str();
+        whole.unwrap_or(name).to_owned()
+    };
+    shown.iter().map(whole).collect()
+}
+
 /// The rows of a trace that the command line reads are those of the window: no time is lost, and none is counted twice.
 #[track_caller]
 fn assert_read_back(trace: &Trace, path: &Path) {

@@ -80,14 +80,41 @@ pub struct Timeline {
 impl Timeline {
     /// Returns `true` for a kernel, a copy or a fill: a device is busy with it. Files also have waits on streams.
     pub(crate) fn is_work(&self, slice: &Slice) -> bool {
-        let work = slice.work.and_then(|work| self.work.get(work as usize));
-        let is_wait = work.is_some_and(|work| matches!(work.kind, GpuWorkKind::Synchronization(_)));
-        slice.kind == SliceKind::GpuWork && !is_wait
+        let work = || self.work.get(slice.work? as usize);
+        let is_wait = |work: &GpuWork| matches!(work.kind, GpuWorkKind::Synchronization(_));
+        slice.kind == SliceKind::GpuWork && !work().is_some_and(is_wait)
+    }
+}
+
+/// The slices of a time line from the first one on a stream on: all that are on streams are among them. A walk through them
+/// is short where there are none.
+#[cfg(any(feature = "export", feature = "trace"))]
+#[derive(Clone, Copy)]
+pub(crate) struct OnGpu<'t> {
+    first: u32,
+    slices: &'t [Slice],
+}
+
+#[cfg(any(feature = "export", feature = "trace"))]
+impl<'t> OnGpu<'t> {
+    /// Returns the slices with their indices.
+    pub(crate) fn iter(self) -> impl Iterator<Item = (u32, &'t Slice)> {
+        (self.first..).zip(self.slices)
     }
 }
 
 #[cfg(any(feature = "export", feature = "trace"))]
 impl Timeline {
+    /// Finds the slices on streams.
+    pub(crate) fn on_gpu(&self) -> OnGpu<'_> {
+        let first = self.slices.iter().position(Slice::is_on_gpu);
+        let first = first.unwrap_or(self.slices.len());
+        OnGpu {
+            first: u32::try_from(first).unwrap_or(u32::MAX),
+            slices: &self.slices[first..],
+        }
+    }
+
     /// Returns the slice that a launch or a step is, if it is on a thread.
     pub(crate) fn slice_of(&self, index: Option<u32>) -> Option<u32> {
         let slice = self.slices.get(index? as usize)?;

@@ -332,6 +332,16 @@ impl<'r> Source<'r> {
         self.whole(|text| parse::<T>(text))
     }
 
+    /// Consumes the next key of an object, with the colon.
+    pub(super) fn key(&mut self) -> Result<String, InputError> {
+        let key = self.other()?;
+        if self.peek_some()? != b':' {
+            return Err(self.invalid("expected `:`"));
+        }
+        self.consume(1);
+        Ok(key)
+    }
+
     /// Consumes the next value, of any depth and length.
     pub(super) fn ignore(&mut self) -> Result<(), InputError> {
         match self.value(|text| parse::<IgnoredAny>(text))? {

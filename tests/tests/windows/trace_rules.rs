@@ -13,7 +13,7 @@ use profiler_runtime::{
 };
 use profiler_tests::measuring;
 use profiler_tests::poll;
-use profiler_tests::traces::{events, kept_events, of_category};
+use profiler_tests::traces::{events, kept_events, of_category, whole_names};
 use profiler_tests::work;
 use proptest::prelude::*;
 
@@ -286,10 +286,7 @@ fn slices_show_the_ends_of_names_and_no_two_look_alike() {
         "rules::given::name",
     ];
     assert_eq!(shown, expected);
-    // With their arguments they are the names of all other reports.
-    let full = operators.iter().map(|event| {
-        let full = event["args"].get("full name").unwrap_or(&event["name"]);
-        full.as_str().unwrap_or_default()
-    });
-    assert!(full.eq(trace.events().map(Event::name)));
+    // With the table they are the names of all other reports.
+    let whole = whole_names(&trace, &shown);
+    assert!(whole.iter().eq(trace.events().map(Event::name)));
 }

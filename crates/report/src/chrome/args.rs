@@ -8,18 +8,18 @@ use crate::gpu_work::{GpuWork, GpuWorkKind};
 use crate::{Slice, SliceDetails, SliceEnding, SliceKind};
 use profiler_cuda_sys::driver::DeviceProperties;
 
-/// Adds the length that was measured if another one is written, and the time without children if the slices do not show it.
+/// Adds the length that was measured if another one is written, and the time without children if `has_own`: the slices do not
+/// show it.
 pub(super) fn with_times<'w, W: Write>(
     mut line: EventLine<'w, W>,
     slice: &Slice,
     written: i64,
-    inside: i64,
+    has_own: bool,
 ) -> EventLine<'w, W> {
     if written != slice.duration_ns {
         line = line.signed("ns", slice.duration_ns);
     }
-    let own = slice.duration_ns.saturating_sub(inside);
-    if own.max(0) != slice.self_ns {
+    if has_own {
         line = line.signed("self_ns", slice.self_ns);
     }
     line

@@ -23,10 +23,14 @@ pub(super) struct Track {
     pub(super) tid: u64,
 }
 
+/// Events are written to the file when there are this many bytes of them.
+const BUFFER: usize = 1 << 16;
+
 /// Writes events to a file.
 pub(super) struct EventWriter<W> {
     out: W,
-    line: Vec<u8>,
+    /// The events that are not in the file yet.
+    lines: Vec<u8>,
     is_first: bool,
 }
 
@@ -34,16 +38,19 @@ impl<W: Write> EventWriter<W> {
     pub(super) fn new(out: W) -> Self {
         Self {
             out,
-            line: Vec::with_capacity(1024),
+            lines: Vec::with_capacity(BUFFER + 1024),
             is_first: true,
         }
     }
 
-    pub(super) fn into_inner(self) -> W {
-        self.out
+    /// Writes the last events, and returns the file.
+    pub(super) fn finish(mut self) -> io::Result<W> {
+        self.out.write_all(&self.lines)?;
+        Ok(self.out)
     }
 
     /// Writes a slice that starts at `ts` and lasts `dur` nanoseconds.
+    #[inline(always)]
     pub(super) fn slice(
         &mut self,
         category: &str,
@@ -112,6 +119,7 @@ impl<W: Write> EventWriter<W> {
         self.event("M", None, Quoted(&string(what)), track, 0)
     }
 
+    #[inline(always)]
     fn event(
         &mut self,
         ph: &str,
@@ -120,24 +128,23 @@ impl<W: Write> EventWriter<W> {
         Track { pid, tid }: Track,
         ts: i64,
     ) -> EventLine<'_, W> {
-        self.line.clear();
         if !self.is_first {
-            self.line.extend(b",\n");
+            self.lines.extend(b",\n");
         }
-        self.line.extend(br#"{"ph":""#);
-        self.line.extend(ph.as_bytes());
+        self.lines.extend(br#"{"ph":""#);
+        self.lines.extend(ph.as_bytes());
         if let Some(category) = category {
-            self.line.extend(br#"","cat":""#);
-            self.line.extend(category.as_bytes());
+            self.lines.extend(br#"","cat":""#);
+            self.lines.extend(category.as_bytes());
         }
-        self.line.extend(br#"","name":"#);
-        self.line.extend(name.0.as_bytes());
-        self.line.extend(br#","pid":"#);
-        write_whole(&mut self.line, pid);
-        self.line.extend(br#","tid":"#);
-        write_whole(&mut self.line, tid);
-        self.line.extend(br#","ts":"#);
-        write_us(&mut self.line, ts);
+        self.lines.extend(br#"","name":"#);
+        self.lines.extend(name.0.as_bytes());
+        self.lines.extend(br#","pid":"#);
+        write_whole(&mut self.lines, pid);
+        self.lines.extend(br#","tid":"#);
+        write_whole(&mut self.lines, tid);
+        self.lines.extend(br#","ts":"#);
+        write_us(&mut self.lines, ts);
         EventLine {
             events: self,
             has_args: false,
@@ -160,9 +167,10 @@ pub(super) struct EventLine<'e, W> {
 
 impl<W: Write> EventLine<'_, W> {
     fn line(&mut self) -> &mut Vec<u8> {
-        &mut self.events.line
+        &mut self.events.lines
     }
 
+    #[inline(always)]
     fn arg(&mut self, key: &str) -> &mut Vec<u8> {
         let before: &[u8] = if self.has_args { b"," } else { br#","args":{"# };
         self.has_args = true;
@@ -174,6 +182,7 @@ impl<W: Write> EventLine<'_, W> {
         line
     }
 
+    #[inline(always)]
     pub(super) fn whole(mut self, key: &str, number: u64) -> Self {
         write_whole(self.arg(key), number);
         self
@@ -187,6 +196,7 @@ impl<W: Write> EventLine<'_, W> {
         }
     }
 
+    #[inline(always)]
     pub(super) fn signed(mut self, key: &str, number: i64) -> Self {
         let line = self.arg(key);
         if number < 0 {
@@ -233,7 +243,11 @@ impl<W: Write> EventLine<'_, W> {
         let braces: &[u8] = if self.has_args { b"}}" } else { b"}" };
         self.line().extend(braces);
         self.events.is_first = false;
-        self.events.out.write_all(&self.events.line)
+        if self.events.lines.len() >= BUFFER {
+            self.events.out.write_all(&self.events.lines)?;
+            self.events.lines.clear();
+        }
+        Ok(())
     }
 }
 

@@ -3,15 +3,17 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use super::NAME_TABLE;
 use super::event_writer::write_list;
 use super::places::Places;
+use super::written_name::{WrittenName, write_table};
 use crate::Timeline;
 use crate::in_order::InOrder as _;
 use crate::text::json::{array, string};
 use profiler_cuda_sys::driver::DeviceProperties;
 
 /// Keys that the tools or the command line interpret. Metadata of the program with one of these keys is renamed.
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "schemaVersion",
     "deviceProperties",
     "distributedInfo",
@@ -20,6 +22,7 @@ const KEYS: [&str; 10] = [
     "traceName",
     "profiler",
     "traceEvents",
+    NAME_TABLE,
     // TensorBoard's trace plugin reads some events differently if this key says PyTorch Lightning.
     "Framework",
     // A file with this key is a summary.
@@ -38,13 +41,27 @@ const ABOUT_STAND_INS: &str = "scopes are measured, not kernels: events of the c
 const ABOUT_WORK: &str = "kernels, copies and their launches are as CUPTI recorded them; annotations of streams are what \
                           scopes took on the GPU";
 
+/// What the head of a file says.
+pub(super) struct Head<'h> {
+    pub(super) timeline: &'h Timeline,
+    pub(super) places: &'h Places,
+    pub(super) names: &'h [WrittenName],
+    /// The time that the times of events are relative to, in nanoseconds since the Unix epoch.
+    pub(super) base: i64,
+    /// `true` if GPU times of scopes stand for kernels.
+    pub(super) has_stand_ins: bool,
+}
+
 /// Writes everything up to the events. These come last, because TensorBoard's trace plugin inserts its counters before
 /// the last bracket of the file.
 pub(super) fn write(
-    timeline: &Timeline,
-    places: &Places,
-    base: i64,
-    has_stand_ins: bool,
+    &Head {
+        timeline,
+        places,
+        names,
+        base,
+        has_stand_ins,
+    }: &Head<'_>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut head = b"{\"schemaVersion\":1,\n\"deviceProperties\":".to_vec();
@@ -111,6 +128,8 @@ pub(super) fn write(
         out.extend(format!("[{},{count}]", string(reason)).into_bytes());
     });
     head.push(b'}');
+    write!(head, ",\n\"{NAME_TABLE}\":")?;
+    write_table(names, &mut head);
     write_metadata(&timeline.metadata, &mut head)?;
     head.extend(b",\n\"traceEvents\":[\n");
     out.write_all(&head)

@@ -14,12 +14,20 @@ mod stand_ins;
 pub(crate) mod timeline;
 mod times;
 mod work_args;
+mod written_name;
 
 #[cfg(feature = "trace")]
 pub use launch_category::LaunchCategory;
 
 /// The tools treat every name that contains the first word as a step; in other names it is written as the second one.
 const STEP_NAMES: (&str, &str) = ("ProfilerStep", "Profiler Step");
+
+/// The name of a slice without length, as a JSON string: it keeps TensorBoard's trace plugin from merging a scope with the
+/// only scope inside it, of its name.
+const RECURSION: &str = r#""[recursion]""#;
+
+/// The key of the table of names in the head of a file.
+pub(crate) const NAME_TABLE: &str = "nameTable";
 
 /// The category of launches, as PyTorch writes it since 2.0.
 pub const LAUNCHES: &str = "cuda_runtime";

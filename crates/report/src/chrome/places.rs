@@ -8,6 +8,7 @@ use super::event_writer::{EventLine, EventWriter, Track as Place};
 use super::{FREE, MAX_DEVICE};
 use crate::in_order::InOrder as _;
 use crate::overlap::{OverlapTracks, name_of_track};
+use crate::timeline::OnGpu;
 use crate::{SliceKind, Timeline, Track, TrackKind};
 use profiler_cuda_sys::driver::DeviceProperties;
 
@@ -70,7 +71,7 @@ impl<G: Eq + Hash, T: Copy + Default + Ord> GroupedTracks<G, T> {
 }
 
 impl Places {
-    pub(super) fn new(timeline: &Timeline) -> Self {
+    pub(super) fn new(timeline: &Timeline, on_gpu: OnGpu<'_>) -> Self {
         let tracks = &timeline.tracks;
         let devices = devices(timeline);
         let mut places = Self {
@@ -99,16 +100,16 @@ impl Places {
             };
             places.of_tracks.push(place);
         }
-        places.number_streams(timeline);
+        places.number_streams(timeline, on_gpu);
         places
     }
 
     /// Numbers streams from 1 on, which the tools need, and tracks beside a stream after all streams. Where kernels were
     /// recorded, theirs is the track of the stream.
-    fn number_streams(&mut self, timeline: &Timeline) {
+    fn number_streams(&mut self, timeline: &Timeline, on_gpu: OnGpu<'_>) {
         let tracks = &timeline.tracks;
         let mut has_work = vec![false; tracks.len()];
-        for slice in &timeline.slices {
+        for (_, slice) in on_gpu.iter() {
             if slice.kind == SliceKind::GpuWork
                 && let Some(has_work) = has_work.get_mut(slice.track as usize)
             {

@@ -11,6 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
 use crate::in_order::InOrder as _;
+use crate::timeline::OnGpu;
 use crate::{Slice, SliceKind, Timeline, Track};
 
 /// A part of the GPU time of a scope in which no other one of its stream is open inside it.
@@ -27,8 +28,8 @@ pub(super) struct SelfTimePiece {
 }
 
 /// For each track, returns `true` if what is on it stands for kernels: those of its process were not recorded.
-pub(super) fn tracks_of_stand_ins(timeline: &Timeline) -> Vec<bool> {
-    let work = timeline.slices.iter();
+pub(super) fn tracks_of_stand_ins(timeline: &Timeline, on_gpu: OnGpu<'_>) -> Vec<bool> {
+    let work = on_gpu.iter().map(|(_, slice)| slice);
     let work = work.filter(|slice| slice.kind == SliceKind::GpuWork);
     let tracks = work.filter_map(|slice| timeline.tracks.get(slice.track as usize));
     let with_kernels: HashSet<_> = tracks.map(process).collect();
@@ -43,10 +44,10 @@ fn process(track: &Track) -> (Option<u64>, u64) {
 }
 
 /// Returns the self times of all scopes on streams, of processes without kernels. The pieces of a stream follow each other.
-pub(super) fn pieces(timeline: &Timeline) -> Vec<SelfTimePiece> {
-    let are_stand_ins = tracks_of_stand_ins(timeline);
+pub(super) fn pieces(timeline: &Timeline, on_gpu: OnGpu<'_>) -> Vec<SelfTimePiece> {
+    let are_stand_ins = tracks_of_stand_ins(timeline, on_gpu);
     let mut streams: BTreeMap<_, Vec<u32>> = BTreeMap::new();
-    for (index, slice) in (0..).zip(&timeline.slices) {
+    for (index, slice) in on_gpu.iter() {
         if slice.kind == SliceKind::GpuScope
             && slice.duration_ns > 0
             && let Some(track) = timeline.tracks.get(slice.track as usize)
@@ -190,7 +191,8 @@ mod tests {
 
     /// Returns the GPU time, the extent and the launch of each piece.
     fn pieces_of(times: &[(Extent, Extent)]) -> Vec<(usize, Extent, Option<i64>)> {
-        let pieces = pieces(&timeline(times));
+        let timeline = timeline(times);
+        let pieces = pieces(&timeline, timeline.on_gpu());
         let piece = |piece: &SelfTimePiece| {
             let gpu = piece.slice as usize - times.len();
             (gpu, (piece.start, piece.end), piece.launched)
@@ -242,11 +244,15 @@ mod tests {
             ..Slice::default()
         };
         timeline.slices.push(kernel(2));
-        assert_eq!(pieces(&timeline).len(), 1, "it is of another process");
+        assert_eq!(
+            pieces(&timeline, timeline.on_gpu()).len(),
+            1,
+            "it is of another process"
+        );
         timeline.slices.push(kernel(0));
-        assert_eq!(pieces(&timeline), []);
+        assert_eq!(pieces(&timeline, timeline.on_gpu()), []);
         timeline.slices.truncate(2);
         timeline.has_kernels = true;
-        assert_eq!(pieces(&timeline), [], "none ran");
+        assert_eq!(pieces(&timeline, timeline.on_gpu()), [], "none ran");
     }
 }

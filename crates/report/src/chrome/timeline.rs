@@ -9,16 +9,19 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::STEP_NAMES;
 use super::event_writer::{EventLine, EventWriter, Quoted, Track as Place};
-use super::nesting::{Nested, OpenSlices, lone_recursions, nest};
+use super::header::{self, Head};
+use super::nesting::{NotNested, OpenSlices, lone_recursions, not_nested};
 use super::places::{GroupedTracks, Places};
 use super::stand_ins::{pieces, tracks_of_stand_ins};
 use super::times::{ReadEnd, length, shared_base};
-use super::{STEP_NAMES, header};
+use super::written_name::{UNKNOWN, WrittenName, with_name};
 use crate::ExportError;
 use crate::file::ExportFile;
 use crate::in_order::InOrder as _;
 use crate::text::json::string;
+use crate::timeline::OnGpu;
 use crate::{Launch, Slice, SliceKind, Step, Timeline};
 use profiler_cuda_sys::driver::DeviceProperties;
 
@@ -46,8 +49,10 @@ impl Timeline {
     /// | an instant, `[memory]` | what a scope allocated or freed, for TensorBoard's memory view |
     /// | a slice without length, `[recursion]` | keeps TensorBoard from merging a scope with the only scope inside it, of its name |
     ///
-    /// Slices keep the categories that they have in PyTorch's files; scopes are operators (`cpu_op`). Where a slice shows
-    /// the end of a path, the argument `full name` is the whole name. A call of the driver has the name of the runtime's
+    /// Slices keep the categories that they have in PyTorch's files; scopes are operators (`cpu_op`). A slice may show only the
+    /// end of a path: the table `nameTable` in the head of the file has the whole name and the source location of each such
+    /// name. If several functions have the same short name, their slices have the arguments `full name` and `location`
+    /// instead. A call of the driver has the name of the runtime's
     /// call that does its work, which the tools know: `cudaLaunchKernel` for `cuLaunchKernel`. The argument `call` is the
     /// real one. `ProfilerStep` in the name of a scope is written as `Profiler Step`, because the tools would treat the
     /// scope as a step. Correlations are numbered anew, from 100,001 on; the argument `correlation of CUPTI` is the former
@@ -116,7 +121,8 @@ pub fn export(timeline: &Timeline, path: &Path, launches: &str) -> Result<(), Ex
 ///
 /// Returns the error of the writer.
 pub fn write<'t, W: Write>(timeline: &'t Timeline, mut out: W, launches: &'t str) -> io::Result<W> {
-    let mut places = Places::new(timeline);
+    let on_gpu = timeline.on_gpu();
+    let mut places = Places::new(timeline, on_gpu);
     let slices = timeline.slices.iter().map(|slice| slice.start_ns);
     let starts = timeline.launches.iter().map(|launch| launch.start_ns);
     let steps = timeline.steps.iter().map(|step| step.start_ns);
@@ -137,13 +143,21 @@ pub fn write<'t, W: Write>(timeline: &'t Timeline, mut out: W, launches: &'t str
         start if start > 0 => shared_base(start),
         start => start,
     };
-    let pieces = pieces(timeline);
-    header::write(timeline, &places, base, !pieces.is_empty(), &mut out)?;
+    let pieces = pieces(timeline, on_gpu);
+    let names = WrittenName::all(timeline);
+    let head = Head {
+        timeline,
+        places: &places,
+        names: &names,
+        base,
+        has_stand_ins: !pieces.is_empty(),
+    };
+    header::write(&head, &mut out)?;
     let launch_of = launches_of_slices(timeline);
     let mut writer = TimelineWriter {
         timeline,
         offset: timeline.start_unix_ns.saturating_sub(base),
-        names: names(timeline),
+        names,
         categories: timeline
             .categories
             .iter()
@@ -152,15 +166,17 @@ pub fn write<'t, W: Write>(timeline: &'t Timeline, mut out: W, launches: &'t str
         steps: timeline.steps_of_slices(),
         ids: ids(timeline, &launch_of),
         launch_of,
-        first_work: first_work(timeline),
+        first_work: first_work(timeline, on_gpu),
+        not_nested: not_nested(timeline),
         recursions: lone_recursions(timeline),
-        gpu_of: gpu_of(timeline),
+        gpu_of: gpu_of(timeline, on_gpu),
         devices: timeline
             .devices
             .iter()
             .map(|device| ((device.rank, device.ordinal), &device.properties))
             .collect(),
-        are_stand_ins: tracks_of_stand_ins(timeline),
+        are_stand_ins: tracks_of_stand_ins(timeline, on_gpu),
+        on_gpu,
         read_ends: HashMap::new(),
         launches,
         further: timeline.launches.len() as u64,
@@ -168,12 +184,7 @@ pub fn write<'t, W: Write>(timeline: &'t Timeline, mut out: W, launches: &'t str
         events: EventWriter::new(out),
     };
     // Launches before their work: an arrow to it needs a start.
-    let (nested, inside) = nest(timeline);
-    let nested = |index: usize| Nested {
-        parent: nested[index],
-        inside: inside[index],
-    };
-    writer.write_calls(&places, nested)?;
+    writer.write_calls(&places)?;
     writer.write_gpu(&mut places)?;
     for piece in pieces {
         writer.write_piece(piece, &mut places)?;
@@ -186,35 +197,9 @@ pub fn write<'t, W: Write>(timeline: &'t Timeline, mut out: W, launches: &'t str
     writer.write_counters(&places)?;
     writer.write_processor(&places)?;
     places.write(timeline, &mut writer.events)?;
-    let mut out = writer.events.into_inner();
+    let mut out = writer.events.finish()?;
     out.write_all(b"\n]}\n")?;
     Ok(out)
-}
-
-/// The name of a slice without one.
-const UNKNOWN: &str = r#""(unknown)""#;
-
-/// A name as it is written, as JSON strings.
-struct WrittenName {
-    short: String,
-    /// The whole name, if it is another one.
-    full: Option<String>,
-}
-
-fn names(timeline: &Timeline) -> Vec<WrittenName> {
-    let names = timeline.names.iter().map(|name| {
-        let short = if name.short.is_empty() {
-            &name.text
-        } else {
-            &name.short
-        };
-        let short = short.replace(STEP_NAMES.0, STEP_NAMES.1);
-        WrittenName {
-            full: (*short != *name.text).then(|| string(&name.text)),
-            short: string(&short),
-        }
-    });
-    names.collect()
 }
 
 /// For each slice that is a launch, the index of the launch.
@@ -228,8 +213,12 @@ fn launches_of_slices(timeline: &Timeline) -> HashMap<u32, u32> {
     launch_of
 }
 
-/// Returns the `External id` that each slice gives to what is inside it: a launch gives that of the slice around it.
+/// Returns the `External id` that each slice gives to what is inside it: a launch gives that of the slice around it. Empty if
+/// no slice is a launch.
 fn ids(timeline: &Timeline, launch_of: &HashMap<u32, u32>) -> Vec<u64> {
+    if launch_of.is_empty() {
+        return Vec::new();
+    }
     let mut ids: Vec<u64> = Vec::with_capacity(timeline.slices.len());
     for (index, slice) in (0..).zip(&timeline.slices) {
         // A parent comes before its child.
@@ -244,10 +233,10 @@ fn ids(timeline: &Timeline, launch_of: &HashMap<u32, u32>) -> Vec<u64> {
 }
 
 /// For each launch, the start of its first work, if that is not before the launch.
-fn first_work(timeline: &Timeline) -> Vec<Option<i64>> {
+fn first_work(timeline: &Timeline, on_gpu: OnGpu<'_>) -> Vec<Option<i64>> {
     let mut first: Vec<Option<i64>> = vec![None; timeline.launches.len()];
-    let work = |slice: &&Slice| slice.kind == SliceKind::GpuWork;
-    for slice in timeline.slices.iter().filter(work) {
+    let slices = on_gpu.iter().map(|(_, slice)| slice);
+    for slice in slices.filter(|slice| slice.kind == SliceKind::GpuWork) {
         let launch = slice.launch.map(|launch| launch as usize);
         if let Some((first, launch)) = launch.and_then(|launch| {
             let known = timeline.launches.get(launch)?;
@@ -262,9 +251,9 @@ fn first_work(timeline: &Timeline) -> Vec<Option<i64>> {
 }
 
 /// Returns the GPU time of each scope that has one.
-fn gpu_of(timeline: &Timeline) -> HashMap<u32, u32> {
+fn gpu_of(timeline: &Timeline, on_gpu: OnGpu<'_>) -> HashMap<u32, u32> {
     let mut gpu_of = HashMap::new();
-    for (index, slice) in (0..).zip(&timeline.slices) {
+    for (index, slice) in on_gpu.iter() {
         if slice.kind == SliceKind::GpuScope
             && let Some(parent) = timeline.slice_of(slice.parent)
             && timeline.slices[parent as usize].name == slice.name
@@ -278,6 +267,7 @@ fn gpu_of(timeline: &Timeline) -> HashMap<u32, u32> {
 /// A time line being written.
 struct TimelineWriter<'t, W> {
     timeline: &'t Timeline,
+    on_gpu: OnGpu<'t>,
     /// From the base of the file to the start of the time line.
     offset: i64,
     names: Vec<WrittenName>,
@@ -286,8 +276,10 @@ struct TimelineWriter<'t, W> {
     /// The steps that are slices, by the indices of these.
     steps: HashMap<u32, &'t Step>,
     launch_of: HashMap<u32, u32>,
-    /// For each slice, the `External id` of what is inside it.
+    /// For each slice, the `External id` of what is inside it; empty if that of each is its own number.
     ids: Vec<u64>,
+    /// For each slice of a thread, what the nesting does not show of it.
+    not_nested: Vec<NotNested>,
     first_work: Vec<Option<i64>>,
     /// Operators that are the only ones inside an operator of their name, and the operators around.
     recursions: HashMap<u32, u32>,
@@ -311,9 +303,8 @@ struct TimelineWriter<'t, W> {
 /// What is open on a track, as readers see it.
 #[derive(Default)]
 struct TrackState {
-    open: OpenSlices,
-    /// The end of each open slice as readers compute it.
-    ends: Vec<ReadEnd>,
+    /// With the end of each as readers compute it.
+    open: OpenSlices<ReadEnd>,
     /// The launches that are not written yet, the next one last.
     launches: Vec<u32>,
 }
@@ -321,22 +312,23 @@ struct TrackState {
 impl TrackState {
     /// Returns the end of the slice around the next one.
     fn around(&mut self, slices: &[Slice], next: &Slice) -> ReadEnd {
-        self.open.close(slices, next);
-        self.ends.truncate(self.open.0.len());
-        self.ends.last().copied().unwrap_or(ReadEnd::NEVER)
+        self.open.close(slices, next, |_, _| ());
+        self.open.0.last().map_or(ReadEnd::NEVER, |(_, end)| *end)
     }
 
     fn push(&mut self, index: u32, end: ReadEnd) {
-        self.open.0.push(index);
-        self.ends.push(end);
+        self.open.0.push((index, end));
     }
 }
 
 impl<W: Write> TimelineWriter<'_, W> {
     /// Returns the `External id` of what is inside a slice; 0 outside of all.
     fn id_inside(&self, slice: Option<u32>) -> u64 {
-        let id = slice.and_then(|slice| self.ids.get(slice as usize));
-        id.copied().unwrap_or(0)
+        let index = slice.filter(|index| (*index as usize) < self.timeline.slices.len());
+        index.map_or(0, |index| {
+            let id = self.ids.get(index as usize).copied();
+            id.unwrap_or(u64::from(index) + 1)
+        })
     }
 
     /// Returns the `External id` of a launch, which its work must have too.
@@ -391,7 +383,7 @@ impl<W: Write> TimelineWriter<'_, W> {
             let name = self.names.get(replay.name as usize);
             let short = name.map_or(UNKNOWN, |name| &name.short);
             let line = self.events.instant("replay", Quoted::new(short), place, at);
-            let mut line = with_full_name(line, name)
+            let mut line = with_name(line, name)
                 .signed("ns", replay.duration_ns)
                 .signed("self_ns", replay.self_ns);
             let track = replay.track;
@@ -438,17 +430,7 @@ fn named<'w, W: Write>(
 ) -> EventLine<'w, W> {
     let short = name.map_or(UNKNOWN, |name| &name.short);
     let line = events.slice(category, Quoted::new(short), place, start, length);
-    with_full_name(line, name)
-}
-
-fn with_full_name<'w, W: Write>(
-    line: EventLine<'w, W>,
-    name: Option<&WrittenName>,
-) -> EventLine<'w, W> {
-    match name.and_then(|name| name.full.as_deref()) {
-        Some(full) => line.quoted("full name", Quoted::new(full)),
-        None => line,
-    }
+    with_name(line, name)
 }
 
 fn category_in<'c>(categories: &'c [String], slice: &Slice) -> Option<&'c str> {

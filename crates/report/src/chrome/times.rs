@@ -65,6 +65,7 @@ pub(super) fn length(start: i64, end: i64, around: ReadEnd) -> (i64, ReadEnd) {
 }
 
 /// Writes a time as `ts` and `dur` need it.
+#[inline]
 pub(super) fn write_us(out: &mut Vec<u8>, ns: i64) {
     let ns = ns.max(0).unsigned_abs();
     write_whole(out, ns / 1000);
@@ -72,20 +73,42 @@ pub(super) fn write_us(out: &mut Vec<u8>, ns: i64) {
     out.extend([b'.', digit(100), digit(10), digit(1)]);
 }
 
+/// The most digits of a number.
+const DIGITS: usize = 20;
+
 /// Writes a number. `fmt` takes several times as long, and a large trace has ten million numbers.
+#[inline]
 pub(super) fn write_whole(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut first = digits.len();
-    loop {
-        first -= 1;
-        digits[first] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
+    let len = number.checked_ilog10().unwrap_or(0) as usize + 1;
+    // Room of constant size, which is cut: to copy digits whose number the compiler does not know takes longer.
+    let start = out.len();
+    out.extend([b'0'; DIGITS]);
+    let text = &mut out[start..start + len];
+    let mut first = len;
+    while number >= 10 {
+        let pair = 2 * (number % 100) as usize;
+        number /= 100;
+        first -= 2;
+        text[first..first + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
     }
-    out.extend(&digits[first..]);
+    if first > 0 {
+        text[0] = b'0' + (number % 10) as u8;
+    }
+    out.truncate(start + len);
 }
+
+/// The numbers from 00 to 99.
+const PAIRS: [u8; 200] = {
+    let mut pairs = [0; 200];
+    let mut number = 0;
+    while number < 100 {
+        let at = 2 * number as usize;
+        pairs[at] = b'0' + number / 10;
+        pairs[at + 1] = b'0' + number % 10;
+        number += 1;
+    }
+    pairs
+};
 
 #[cfg(test)]
 mod tests {
@@ -104,7 +127,7 @@ mod tests {
 
     #[test]
     fn numbers_are_written_with_all_their_digits() {
-        for number in [0, 7, 10, 4_390_909_464_805, u64::MAX] {
+        for number in [0, 7, 10, 99, 100, 105, 4_390_909_464_805, u64::MAX] {
             let mut text = Vec::new();
             write_whole(&mut text, number);
             assert_eq!(text, number.to_string().into_bytes());

@@ -158,6 +158,10 @@ impl Devices<'_> {
 }
 
 pub(super) fn of_timeline(timeline: &Timeline) -> GpuIdle {
+    let mut slices = timeline.slices.iter();
+    if !slices.any(|slice| timeline.is_work(slice)) {
+        return GpuIdle::default();
+    }
     let callers = call_tree::callers(timeline);
     devices(timeline, &callers).idle(timeline, &callers)
 }

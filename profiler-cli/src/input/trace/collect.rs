@@ -11,6 +11,7 @@ use super::args::{self, Args, CudaArgs, FuturePart, OwnArgs};
 use super::counters::{CounterKey, counter_key};
 use super::document::{Job, Writer};
 use super::event::{Category, Event, Id};
+use super::name_table::AboutName;
 use super::names::{Names, location_in};
 use super::nesting::NONE;
 use super::raw::{Rare, Rares, Raw, RawKind};
@@ -56,6 +57,8 @@ pub(super) struct Collector {
     /// Pairs that the program added.
     pub(super) metadata: Vec<(String, String)>,
     pub(super) names: Names,
+    /// What the head of the file says of the names of events.
+    name_table: HashMap<String, AboutName>,
     /// The different shapes, which are few.
     pub(super) shapes: Names,
     /// Their numbers by the texts that the file has.
@@ -99,6 +102,7 @@ impl Collector {
             writer: Writer::default(),
             metadata: Vec::new(),
             names: Names::default(),
+            name_table: HashMap::new(),
             shapes: Names::default(),
             shapes_of: HashMap::new(),
             categories: Names::default(),
@@ -306,15 +310,21 @@ impl Collector {
         {
             track.is_stream = true;
         }
-        let named = args.own.full_name.as_deref();
+        let kind = kind(event, self.writer.is_own);
+        let (mut step, mut step_thread) = (0, None);
+        if kind == RawKind::Step {
+            step = step_number(event).unwrap_or_default();
+            step_thread = self.thread_of_step(event)?;
+        }
+        let own = [&args.own.full_name, &args.own.location].map(Option::as_deref);
+        // A launch that tables do not count may have the name of a function.
+        let has_entry = self.writer.is_own && own == [None; 2] && !args.own.is_not_counted;
+        let entry = has_entry.then(|| self.name_table.get(&*event.name));
+        let [named, location] = entry.flatten().map_or(own, AboutName::texts);
         let is_launch = event.category == Category::Runtime;
         let called = args.own.call.as_deref().filter(|_| is_launch);
         let text = named.or(called).unwrap_or(&event.name);
-        let kind = kind(event, self.writer.is_own);
-        let (mut step, mut step_thread) = (0, None);
         let text = if kind == RawKind::Step {
-            step = step_number(event).unwrap_or_default();
-            step_thread = self.thread_of_step(event)?;
             "ProfilerStep*"
         } else {
             text
@@ -324,13 +334,8 @@ impl Collector {
             let is_short =
                 named.is_some_and(|whole| whole.replace(STEP, "Profiler Step") != event.name);
             let short = if is_short { &*event.name } else { "" };
-            let location = || location_in(args.call_stack.as_deref().unwrap_or(text));
-            let location = args
-                .own
-                .location
-                .as_deref()
-                .map(str::to_owned)
-                .or_else(location);
+            let in_frame = || location_in(args.call_stack.as_deref().unwrap_or(text));
+            let location = location.map(str::to_owned).or_else(in_frame);
             (short.to_owned(), location)
         })?;
         let shapes = self.shapes(args)?;
@@ -606,6 +611,14 @@ impl Collector {
         // Keys that mean something in the format are written so.
         let key = key.strip_prefix("metadata.").unwrap_or(key);
         self.metadata.push((key.to_owned(), value));
+        Ok(())
+    }
+
+    /// Keeps what the head of the file says of a name.
+    pub(super) fn add_name(&mut self, name: String, about: AboutName) -> Result<(), InputError> {
+        let texts = about.texts().map(|text| text.map_or(0, str::len));
+        self.names.count(name.len() + texts.iter().sum::<usize>())?;
+        self.name_table.insert(name, about);
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny};
 
 use super::collect::Collector;
 use super::event::{Event, Value};
+use super::name_table::{self, NAME_TABLE};
 use crate::input::source::{Parsed, Source, TOO_LARGE, parse};
 use crate::input::{InputError, Limits};
 
@@ -156,14 +157,14 @@ fn is_event(source: &mut Source<'_>) -> Result<bool, InputError> {
 }
 
 /// The place in a list or an object.
-enum Next {
+pub(super) enum Next {
     First,
     Other,
 }
 
 impl Next {
     /// Goes to the next item. Returns `false` after the last, whose bracket is consumed.
-    fn item(&mut self, source: &mut Source<'_>, close: u8) -> Result<bool, InputError> {
+    pub(super) fn item(&mut self, source: &mut Source<'_>, close: u8) -> Result<bool, InputError> {
         let before = std::mem::replace(self, Self::Other);
         if matches!(before, Self::First) {
             // The bracket that opens it.
@@ -209,11 +210,7 @@ fn object(
     let mut has_events = false;
     let mut next = Next::First;
     while next.item(source, b'}')? {
-        let key: String = source.other()?;
-        if source.peek_some()? != b':' {
-            return Err(source.invalid("expected `:`"));
-        }
-        source.consume(1);
+        let key = source.key()?;
         let first = source.peek_some()?;
         let collector = &mut *events.collector;
         match key.as_str() {
@@ -230,6 +227,8 @@ fn object(
             "distributedInfo" => collector.job = source.other()?,
             "deviceProperties" => collector.devices = source.other::<Devices>()?.0,
             "profiler" => collector.writer = source.other()?,
+            // Whose file it is may be said later.
+            NAME_TABLE => name_table::read(source, collector)?,
             _ if collector.writer.is_own && !OF_FORMAT.contains(&key.as_str()) => {
                 let text = |text: &[u8]| {
                     let (value, length) = parse::<Value<'_>>(text)?;

@@ -349,7 +349,7 @@ impl<'de> Deserialize<'de> for Value<'de> {
 }
 
 /// Truncates a text as names of the profiler are truncated, so that two names that differ only at their ends remain two.
-fn truncate(text: Cow<'_, str>) -> Cow<'_, str> {
+pub(super) fn truncate(text: Cow<'_, str>) -> Cow<'_, str> {
     match text {
         Cow::Borrowed(text) => internal::truncate(text),
         Cow::Owned(text) => internal::truncate(&text).into_owned().into(),

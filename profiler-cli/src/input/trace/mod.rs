@@ -12,6 +12,7 @@ mod document;
 mod doubts;
 mod event;
 mod launches;
+mod name_table;
 mod names;
 mod nesting;
 mod pairs;

@@ -105,8 +105,9 @@ struct Builder<'t> {
     timeline: Timeline,
     /// The slice of each record; [`NONE`] for a record without one.
     slice_of: Vec<u32>,
-    /// The index of each name.
-    names: HashMap<NameId, u32>,
+    /// The names of the time line, and for each name of the program and of the work its index there, or [`NONE`].
+    names: Vec<NameId>,
+    index_of_name: [Vec<u32>; 2],
     shapes: HashMap<String, u32>,
     /// The texts of stacks. Many scopes have the same.
     stacks: HashSet<Arc<str>>,
@@ -115,7 +116,7 @@ struct Builder<'t> {
 }
 
 /// The origin of a name, and its number there.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy)]
 enum NameId {
     /// A name of the program.
     Scope(u32),
@@ -149,10 +150,12 @@ impl<'t> Builder<'t> {
                 cycle: Some(trace.meta.cycle),
                 step_num: Some(trace.meta.step_num),
                 metadata: trace.meta.metadata.clone(),
+                slices: Vec::with_capacity(trace.scopes.len()),
                 ..Timeline::default()
             },
             slice_of: vec![NONE; trace.scopes.len()],
-            names: HashMap::new(),
+            names: Vec::new(),
+            index_of_name: [trace.names.len(), trace.work.names.len()].map(|all| vec![NONE; all]),
             shapes: HashMap::new(),
             stacks: HashSet::new(),
             process: Track {
@@ -195,8 +198,20 @@ impl<'t> Builder<'t> {
     }
 
     fn index_of_name(&mut self, id: NameId) -> u32 {
+        let (all, id_there) = match id {
+            NameId::Scope(id) => (0, id),
+            NameId::Work(id) => (1, id),
+        };
         let next = index_of(self.names.len());
-        *self.names.entry(id).or_insert(next)
+        let Some(index) = self.index_of_name[all].get_mut(id_there as usize) else {
+            // Viewers show a slice without a name as unknown.
+            return NONE;
+        };
+        if *index == NONE {
+            *index = next;
+            self.names.push(id);
+        }
+        *index
     }
 
     /// Adds all slices and the launches.
@@ -444,10 +459,8 @@ impl<'t> Builder<'t> {
         let slices = self.timeline.slices.iter();
         let ends = slices.map(|slice| slice.start_ns.saturating_add(slice.duration_ns));
         self.timeline.duration_ns = ends.fold(closed, i64::max);
-        let mut used: Vec<(NameId, u32)> = self.names.into_iter().collect();
-        used.sort_unstable_by_key(|(_, index)| *index);
         let short = short_names(&self.trace.names);
-        let names = used.into_iter().map(|(id, _)| {
+        let names = self.names.into_iter().map(|id| {
             let id = match id {
                 NameId::Scope(id) => id,
                 NameId::Work(id) => return work::name(self.trace, id),

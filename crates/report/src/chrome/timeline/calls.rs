@@ -3,28 +3,24 @@
 use std::cmp::Reverse;
 use std::io::{self, Write};
 
-use super::{Place, TimelineWriter, TrackState, UNKNOWN, category_in, step_name, with_full_name};
-use crate::chrome::CORRELATIONS;
+use super::{Place, TimelineWriter, TrackState, UNKNOWN, category_in, step_name, with_name};
 use crate::chrome::args::{
     with_correlation, with_details, with_kind, with_shapes, with_times, with_uncertainty,
 };
 use crate::chrome::event_writer::{ArrowEnd, Quoted};
 use crate::chrome::launch_names::known_name;
 use crate::chrome::memory::{self, MemoryPlace};
-use crate::chrome::nesting::Nested;
 use crate::chrome::places::Places;
 use crate::chrome::times::length;
+use crate::chrome::written_name::with_location;
+use crate::chrome::{CORRELATIONS, RECURSION};
 use crate::in_order::InOrder as _;
 use crate::text::json::string;
 use crate::{Launch, Slice, SliceDetails, SliceKind, Timeline};
 
 impl<W: Write> TimelineWriter<'_, W> {
     /// Writes the slices of threads and futures, and the launches that tables do not count.
-    pub(super) fn write_calls(
-        &mut self,
-        places: &Places,
-        nested: impl Fn(usize) -> Nested,
-    ) -> io::Result<()> {
+    pub(super) fn write_calls(&mut self, places: &Places) -> io::Result<()> {
         let timeline = self.timeline;
         let mut tracks = self.tracks_with_launches();
         for (index, slice) in (0..).zip(&timeline.slices) {
@@ -35,7 +31,7 @@ impl<W: Write> TimelineWriter<'_, W> {
             while let Some(launch) = state.next_launch(timeline, Some(slice)) {
                 self.write_launch(launch, place, state)?;
             }
-            self.write_call(index, place, state, nested(index as usize), places)?;
+            self.write_call(index, place, state, places)?;
         }
         for (track, state) in (0..).zip(&mut tracks) {
             while let Some(launch) = state.next_launch(timeline, None) {
@@ -72,7 +68,6 @@ impl<W: Write> TimelineWriter<'_, W> {
         index: u32,
         place: Place,
         state: &mut TrackState,
-        nested: Nested,
         places: &Places,
     ) -> io::Result<()> {
         let slices = &self.timeline.slices;
@@ -92,10 +87,10 @@ impl<W: Write> TimelineWriter<'_, W> {
         state.push(index, read_end);
         if caller.is_some() {
             let at = at_start.map_or(end, |around| around.start_ns.saturating_add(self.offset));
-            let name = Quoted::new(r#""[recursion]""#);
+            let name = Quoted::new(RECURSION);
             self.events.slice("python", name, place, at, 0).end()?;
         }
-        self.write_call_at(index, place, (start, length), nested, places)?;
+        self.write_call_at(index, place, (start, length), places)?;
         self.write_memory(index, place, (start, length), places)
     }
 
@@ -104,7 +99,6 @@ impl<W: Write> TimelineWriter<'_, W> {
         index: u32,
         place: Place,
         (start, length): (i64, i64),
-        nested: Nested,
         places: &Places,
     ) -> io::Result<()> {
         let timeline = self.timeline;
@@ -134,21 +128,23 @@ impl<W: Write> TimelineWriter<'_, W> {
                 known.map(|launch| launch.correlation),
             );
         }
-        line = with_full_name(line, name.filter(|_| step.is_none()));
-        let location = timeline.names.get(slice.name as usize);
-        if let Some(name) = location.filter(|name| !name.location.is_empty()) {
-            line = line.text("location", &name.location);
-        }
+        line = match (step, name) {
+            // The table does not have the names of steps.
+            (Some(_), Some(name)) => with_location(line, name),
+            _ => with_name(line, name),
+        };
         // A reader looks for the thread in the process of the step.
         let thread = step.and_then(|step| places.of(step.track?));
         if let Some(thread) = thread.filter(|thread| thread.pid == place.pid) {
             line = line.whole("thread", thread.tid);
         }
-        if nested.parent != slice.parent {
+        let not_nested = self.not_nested.get(index as usize).copied();
+        let not_nested = not_nested.unwrap_or_default();
+        if not_nested.parent {
             let parent = slice.parent.map_or(0, |parent| u64::from(parent) + 1);
             line = line.whole("parent", parent);
         }
-        line = with_times(line, slice, length, nested.inside);
+        line = with_times(line, slice, length, not_nested.own);
         line = with_kind(line, slice);
         if let Some(shapes) = slice.shapes.and_then(|at| timeline.shapes.get(at as usize)) {
             line = with_shapes(line, shapes);
@@ -228,7 +224,7 @@ impl<W: Write> TimelineWriter<'_, W> {
             line = line.text("call", call);
         }
         let parent = timeline.slice_of(launch.parent);
-        if state.open.0.last().copied() != parent {
+        if state.open.0.last().map(|(open, _)| *open) != parent {
             line = line.whole("parent", parent.map_or(0, |parent| u64::from(parent) + 1));
         }
         if let Some(ns) = launch.since_entered_ns {

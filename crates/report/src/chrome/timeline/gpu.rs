@@ -6,6 +6,7 @@ use super::{Place, TimelineWriter, TrackState, UNKNOWN, category_in, named};
 use crate::chrome::CORRELATIONS;
 use crate::chrome::args::{with_correlation, with_fill, with_times, with_uncertainty};
 use crate::chrome::event_writer::{ArrowEnd, Quoted};
+use crate::chrome::nesting::shows_own;
 use crate::chrome::places::{GroupedTracks, Places};
 use crate::chrome::stand_ins::SelfTimePiece;
 use crate::chrome::times::{ReadEnd, length};
@@ -20,7 +21,7 @@ impl<W: Write> TimelineWriter<'_, W> {
         let timeline = self.timeline;
         let mut tracks: Vec<TrackState> = Vec::new();
         tracks.resize_with(timeline.tracks.len(), TrackState::default);
-        for (index, slice) in (0..).zip(&timeline.slices) {
+        for (index, slice) in self.on_gpu.iter() {
             let Some(place) = places.of(slice.track) else {
                 continue;
             };
@@ -277,7 +278,7 @@ impl<W: Write> TimelineWriter<'_, W> {
             .whole("device", place.pid)
             .whole("stream", stream);
         line = with_correlation(line, correlation, work.map(|work| work.correlation));
-        line = with_times(line, slice, length, 0);
+        line = with_times(line, slice, length, !shows_own(slice, 0));
         if let Some(work) = work {
             line = with_work(line.whole("context", work.context.into()), work, length);
             let track = timeline.tracks.get(slice.track as usize);

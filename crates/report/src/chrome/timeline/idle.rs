@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::super::event_writer::Quoted;
 use super::super::places::{Places, UNKNOWN as UNKNOWN_DEVICE};
-use super::{TimelineWriter, UNKNOWN, with_full_name};
+use super::{TimelineWriter, UNKNOWN, with_name};
 use crate::idle::{CATEGORY, Label};
 use crate::text::json::string;
 
@@ -13,6 +13,9 @@ impl<W: Write> TimelineWriter<'_, W> {
     /// line leave it out.
     pub(super) fn write_idle(&mut self, places: &mut Places) -> io::Result<()> {
         let timeline = self.timeline;
+        if self.on_gpu.iter().next().is_none() {
+            return Ok(());
+        }
         for device in &timeline.gpu_idle().devices {
             let reasons = device.reasons(timeline);
             if reasons.is_empty() {
@@ -35,13 +38,12 @@ impl<W: Write> TimelineWriter<'_, W> {
                 let line = self
                     .events
                     .slice(CATEGORY, Quoted::new(short), place, start, length);
-                let mut line = with_full_name(line, known).rank(device.rank);
+                let mut line = with_name(line, known).rank(device.rank);
                 let function = reason
                     .function
                     .and_then(|name| self.names.get(name as usize));
                 if let Some(function) = function {
-                    let whole = function.full.as_deref().unwrap_or(&function.short);
-                    line = line.quoted("function", Quoted::new(whole));
+                    line = line.quoted("function", function.whole());
                 }
                 line.end()?;
             }

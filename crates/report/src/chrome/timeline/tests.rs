@@ -287,3 +287,62 @@ fn a_step_that_is_a_slice_names_its_thread_if_that_is_of_its_process() {
         assert_eq!(thread, is_named.then_some(&step["tid"]), "{track}");
     }
 }
+
+/// Returns what the file says of names: the table, and the arguments of events that say it themselves.
+fn about_names(timeline: &Timeline) -> (Value, Vec<[Value; 3]>) {
+    let file = write(timeline, Vec::new(), crate::chrome::LAUNCHES).expect("memory");
+    let file: Value = serde_json::from_slice(&file).expect("JSON");
+    let events = file["traceEvents"].as_array().expect("events").iter();
+    let said = events.map(|event| {
+        let args = &event["args"];
+        [&event["name"], &args["full name"], &args["location"]].map(Value::clone)
+    });
+    let said = said.filter(|[_, full, location]| !full.is_null() || !location.is_null());
+    (file["nameTable"].clone(), said.collect())
+}
+
+#[test]
+fn the_head_says_once_what_events_of_a_name_have_in_common() {
+    let name = |text: &str, short: &str, location: &str| SliceName {
+        text: text.into(),
+        short: short.into(),
+        location: location.into(),
+        ..SliceName::default()
+    };
+    let mut timeline = Timeline {
+        names: vec![
+            name("a::load", "load", "a.rs:1"),
+            name("plain", "", ""),
+            name("a::ProfilerStep", "", ""),
+            name("[recursion]", "", "a.rs:2"),
+        ],
+        tracks: vec![Track::default()],
+        ..Timeline::default()
+    };
+    timeline.slices = (0..)
+        .zip(&timeline.names)
+        .map(|(name, _)| Slice {
+            name,
+            start_ns: i64::from(name) * 10,
+            duration_ns: 10,
+            self_ns: 10,
+            ..Slice::default()
+        })
+        .collect();
+    let (table, said) = about_names(&timeline);
+    let expected = serde_json::json!({
+        "load": ["a::load", "a.rs:1"],
+        "a::Profiler Step": ["a::ProfilerStep", null],
+    });
+    assert_eq!(table, expected);
+    // That name is also one of events that the profiler adds.
+    let own = ["[recursion]".into(), Value::Null, "a.rs:2".into()];
+    assert_eq!(said, std::slice::from_ref(&own));
+    // Names that look alike are told apart by their events.
+    timeline.names[1] = name("b::load", "load", "b.rs:1");
+    let (table, said) = about_names(&timeline);
+    assert_eq!(table["load"], Value::Null);
+    let of = |of: [&str; 3]| of.map(Value::from);
+    let [first, second] = [["load", "a::load", "a.rs:1"], ["load", "b::load", "b.rs:1"]];
+    assert_eq!(said, [of(first), of(second), own]);
+}

@@ -5,6 +5,8 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use profiler_report::Timeline;
+
 use super::{complete, of_text, own, read, refused};
 use crate::input::{Input, Limits};
 
@@ -167,6 +169,41 @@ fn events_that_cannot_be_read_are_left_out_and_counted() {
     );
     // What is not an event is not counted as one.
     assert!(message(&format!("[,{good}]")).contains("column 2: "));
+}
+
+#[test]
+fn a_table_of_names_that_cannot_be_read_costs_no_event() {
+    let text = |table: &str, profiler: &str| {
+        let event = complete("", "load", (1.0, 1.0), "");
+        of_text(&format!(
+            r#"{{"nameTable": {table}, "profiler": {{"name": "{profiler}"}}, "traceEvents": [{event}]}}"#
+        ))
+    };
+    let about = |timeline: &Timeline| {
+        let name = &timeline.names[timeline.slices[0].name as usize];
+        [&name.text, &name.short, &name.location].map(ToString::to_string)
+    };
+    let table = r#"{"load": ["a::load", "a.rs:1"], "f": [null, null]}"#;
+    let own = text(table, "profiler-runtime");
+    assert_eq!(about(&own), ["a::load", "load", "a.rs:1"]);
+    assert_eq!(own.missing, []);
+    let of_another = text(table, "another");
+    assert_eq!(about(&of_another), ["load", "", ""]);
+    let long = format!(r#"{{"load": ["{}", null]}}"#, "a".repeat(5 << 20));
+    for (table, missing) in [
+        (r#"{"load": "a::load", "f": [1, null], "g": []}"#, 3),
+        ("[3, {}]", 1),
+        ("null", 1),
+        (&long, 1),
+        ("{}", 0),
+    ] {
+        let timeline = text(table, "profiler-runtime");
+        assert_eq!(about(&timeline), ["load", "", ""]);
+        let counts = timeline.missing.iter().map(|(_, count)| *count);
+        assert_eq!(counts.sum::<u64>(), missing, "{table:.100}");
+    }
+    let half = message(r#"{"nameTable": {"load": ["a::"#);
+    assert!(half.starts_with("is cut off"), "{half}");
 }
 
 #[test]
