@@ -20,7 +20,7 @@ pub(crate) struct GpuTimes {
     /// The sum over outermost calls. A recursive call is part of the call around it and adds nothing.
     pub(crate) total: f64,
     /// The sum over all calls, recursive ones included: what the mean is taken of.
-    sum: f64,
+    pub(crate) sum: f64,
     pub(crate) own: f64,
     sum_of_squares: f64,
     pub(crate) min: f64,

@@ -16,6 +16,7 @@ mod octaves;
 mod owner_cell;
 mod pool;
 mod rare;
+mod rises;
 mod single_writer;
 mod stock;
 mod totals;

@@ -152,8 +152,9 @@ impl Series {
 
 impl OfClock {
     fn add(&mut self, times: &Times, histogram: &Histogram) {
-        self.self_ns += times.self_ns;
-        self.sum_ns += times.mean_ns * times.calls as f64;
+        let counters = times.counters();
+        self.self_ns += counters.self_ns;
+        self.sum_ns += counters.sum_ns;
         self.calls.add(&histogram.calls_by_limit());
     }
 }
