@@ -15,7 +15,7 @@ pub struct Times {
     /// `tracing` has one time for each time that it was entered.
     pub calls: u64,
     /// The time of calls including their children, without calls made from a call of the same row: a recursive call
-    /// counts once (`cpu_time_total`, `cuda_time_total`). The time of a future is from its first poll to its end.
+    /// counts once (`cpu_time_total`, `cuda_time_total`). On the GPU, that is one inside another call with a time on its stream. The time of a future is from its first poll to its end.
     pub total_ns: f64,
     /// The total as a percentage of all rows' self times, with two digits; at most 100. A future counts with the time
     /// of its polls.

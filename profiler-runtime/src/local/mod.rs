@@ -33,6 +33,7 @@ pub(crate) mod callers;
 mod innermost;
 mod links;
 mod ranges;
+mod segment_nesting;
 mod shared_scope;
 mod slots;
 mod table_cell;

@@ -10,6 +10,7 @@ use profiler_host::sync::Lock;
 use profiler_report::CudaLoss;
 use profiler_report::internal::StreamKey;
 
+use super::segment_nesting::SegmentNesting;
 use crate::clock::now;
 use crate::name;
 use crate::stats::Coverage;
@@ -92,6 +93,7 @@ pub(crate) struct Segments {
     pub(crate) ns: f64,
     /// The sum without the scopes inside on the same stream.
     pub(crate) own: f64,
+    pub(crate) nesting: SegmentNesting,
     /// The first of them.
     pub(crate) first: Option<FirstSegment>,
     /// The streams, as far as there is room.

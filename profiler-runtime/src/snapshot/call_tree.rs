@@ -140,6 +140,7 @@ fn call_node(counts: &NodeCounts, parent: Option<u32>, names: &[&Name]) -> CallN
             calls: cpu.hidden_calls,
             cpu_ns: ns(cpu.hidden_total),
             cuda_ns: cuda.hidden_total,
+            pair_cuda_ns: 0.0,
             non_exhaustive: (),
         },
         ..CallNode::default()

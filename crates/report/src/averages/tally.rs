@@ -96,7 +96,9 @@ impl Sums {
 
     /// Returns total and self time on the GPU, in nanoseconds; `None` if no call has one.
     pub(super) fn cuda(&self) -> Option<[f64; 2]> {
-        (self.cuda_calls > 0).then(|| [self.cuda_total, self.cuda_own.max(0.0)])
+        let own = self.cuda_own.max(0.0);
+        // Futures that overlap inside of another call of the row have more time of their own than that call.
+        (self.cuda_calls > 0).then(|| [self.cuda_total.max(own), own])
     }
 }
 

@@ -3,15 +3,15 @@
 use profiler_host::sync::{Lock, ReentrancyGuard};
 
 use super::CountedCall;
-use crate::stats::CallKind;
+use crate::stats::Added;
 
 /// The GPU times of the calls of a node, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct NodeGpuTimes {
     pub(crate) calls: u64,
-    /// The time of all calls but the recursive ones.
+    /// The time of calls that are not inside another one of their caller and callee with a time on their stream.
     pub(crate) total: f64,
-    /// The time of hidden calls.
+    /// The part of it that is inside another call of the function with a time on its stream.
     pub(crate) hidden_total: f64,
     pub(crate) own: f64,
 }
@@ -19,8 +19,8 @@ pub(crate) struct NodeGpuTimes {
 /// By the id of the node. Its lock is not that of the registry of nodes, which measured threads wait for.
 static TIMES: Lock<Vec<NodeGpuTimes>> = Lock::new(Vec::new());
 
-/// Counts the total and self time of a call on the GPU, in nanoseconds.
-pub(crate) fn count(call: CountedCall, ns: f64, own: f64) {
+/// Counts a call on the GPU.
+pub(crate) fn count(call: CountedCall, added: Added) {
     let Some(node) = call.node() else { return };
     let _reentrancy = ReentrancyGuard::try_enter();
     let mut times = TIMES.lock();
@@ -32,15 +32,11 @@ pub(crate) fn count(call: CountedCall, ns: f64, own: f64) {
     if missing > 0 {
         times.resize(index + 1, NodeGpuTimes::default());
     }
-    let (times, kind) = (&mut times[index], call.kind());
+    let times = &mut times[index];
     times.calls += 1;
-    times.own += own;
-    if kind != CallKind::Recursive {
-        times.total += ns;
-    }
-    if kind == CallKind::Hidden {
-        times.hidden_total += ns;
-    }
+    times.own += added.own;
+    times.total += added.of_pair;
+    times.hidden_total += added.of_pair - added.of_name;
 }
 
 /// Returns the times of all nodes that have some, by id.

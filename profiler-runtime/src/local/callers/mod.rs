@@ -88,15 +88,13 @@ impl CountedCall {
         Self(node << Self::KIND_BITS | kind as u32)
     }
 
-    fn node(self) -> Option<u32> {
+    pub(crate) fn node(self) -> Option<u32> {
         (self != Self::NONE).then_some(self.0 >> Self::KIND_BITS)
     }
 
-    fn kind(self) -> CallKind {
-        [CallKind::Primitive, CallKind::Hidden]
-            .into_iter()
-            .find(|kind| self.0 & 3 == *kind as u32)
-            .unwrap_or(CallKind::Recursive)
+    /// Returns `true` if another call of its caller and callee was open around it.
+    pub(crate) fn is_recursive(self) -> bool {
+        self.0 & 3 == CallKind::Recursive as u32
     }
 }
 
