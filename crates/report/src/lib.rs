@@ -82,6 +82,7 @@ mod place;
 mod prometheus;
 mod protobuf;
 mod render;
+mod reported;
 mod restrict;
 mod row;
 mod sampled_gpu;

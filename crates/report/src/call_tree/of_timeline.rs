@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{CallLabels, CallNode, CallTree, CallTreeOptions};
 use crate::covered::covered;
+use crate::reported::is_reported;
 use crate::timeline::{Replay, Slice, SliceKind, Timeline};
 use crate::walk::{NONE, Visit, Walk};
 
@@ -120,6 +121,9 @@ pub(crate) fn callers(timeline: &Timeline) -> Vec<u32> {
 struct OnGpu {
     total_ns: f64,
     self_ns: f64,
+    /// The part of the total that the program reported.
+    reported_ns: f64,
+    /// That of what was measured, if anything was.
     track: u32,
 }
 
@@ -128,11 +132,18 @@ fn scopes_on_gpu(timeline: &Timeline, callers: &[u32]) -> HashMap<usize, OnGpu> 
     let mut of_call: HashMap<usize, OnGpu> = HashMap::new();
     for (slice, caller) in timeline.slices.iter().zip(callers) {
         if slice.kind == SliceKind::GpuScope && *caller != NONE {
+            let is_reported = is_reported(timeline, slice, *caller);
             let times = of_call.entry(*caller as usize).or_insert(OnGpu {
                 total_ns: 0.0,
                 self_ns: 0.0,
+                reported_ns: 0.0,
                 track: slice.track,
             });
+            if is_reported {
+                times.reported_ns += ns(slice.total_ns());
+            } else if times.reported_ns >= times.total_ns {
+                times.track = slice.track;
+            }
             times.total_ns += ns(slice.total_ns());
             times.self_ns += ns(slice.self_ns);
         }
@@ -261,7 +272,9 @@ impl<'t> TreeBuilder<'t> {
             index,
             node,
             edge,
-            gpu_track: gpu.map(|(gpu, _)| gpu.track),
+            gpu_track: gpu
+                .filter(|(gpu, _)| gpu.total_ns > gpu.reported_ns)
+                .map(|(gpu, _)| gpu.track),
             is_folded: is_folded || is_recursive,
         });
         self.count(node, slice, gpu, is_recursive);
@@ -440,8 +453,10 @@ impl<'t> TreeBuilder<'t> {
         if let Some((gpu, inside)) = gpu {
             // The call that it is inside of is on this node too.
             let is_part = is_recursive && inside.pair;
-            let total_ns = if is_part { 0.0 } else { gpu.total_ns };
-            CallNode::add(&mut counted.cuda, total_ns, gpu.self_ns);
+            let measured_ns = gpu.total_ns - gpu.reported_ns;
+            let total_ns = if is_part { 0.0 } else { measured_ns };
+            let with_reported = total_ns + gpu.reported_ns;
+            CallNode::add(&mut counted.cuda, with_reported, gpu.self_ns);
             let part = |is_inside: bool| if is_inside { total_ns } else { 0.0 };
             counted.hidden.cuda_ns += part(inside.function);
             counted.hidden.pair_cuda_ns += part(inside.pair);

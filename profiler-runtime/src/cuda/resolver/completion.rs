@@ -18,7 +18,7 @@ use crate::cuda::context::measurement::{Bound, GpuMeasurement, Pair, ScopeRef};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::idle;
 use crate::cuda::nvml::energy;
-use crate::local::{FirstSegment, Segments, SharedScope, callers};
+use crate::local::{FirstSegment, Segments, SharedScope, node_gpu};
 use crate::losses::count_dropped;
 use crate::name::{self, Name};
 use crate::own_cost;
@@ -217,7 +217,7 @@ impl<D: EventApi> Completion<D> {
         if idle::is_on() {
             idle::add_unplaced(device);
         }
-        callers::count_gpu(measurement.span.call, added);
+        node_gpu::count(measurement.span.call.node(), added);
         if gpu_record::are_wanted() {
             gpu_record::push(GpuRecord::replay(measurement, ns, own));
         }
@@ -280,7 +280,7 @@ pub(super) fn count(
             is_fallback: measurement.is_fallback,
         },
     );
-    callers::count_gpu(measurement.span.call, added);
+    node_gpu::count(measurement.span.call.node(), added);
 }
 
 /// Returns how long the CPU was busy with a call, including the time to record the events.
