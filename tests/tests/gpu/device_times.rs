@@ -6,8 +6,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use profiler_runtime::report::{CallTreeOptions, SliceKind};
-use profiler_runtime::{Handle, Profile, Trace, builder, init, scope, summary};
+use profiler_runtime::{
+    Handle, MeasureFuture, Profile, Trace, builder, flush, init, scope, summary,
+};
 use profiler_tests::gpu::{driver, started};
+use profiler_tests::poll::{run, yields};
 use profiler_tests::stop;
 use profiler_tests::traces::read_back;
 
@@ -255,4 +258,113 @@ fn a_window_that_has_the_kernels_leaves_reported_times_out() {
     });
     assert!(trace.has_kernels(), "{:?}", trace.no_kernels_reason());
     assert_eq!(total(&trace, "asks"), Some((4_000.0, 4_000.0)));
+}
+
+#[test(measuring)]
+fn times_of_a_scope_that_ends_out_of_order_are_kept() {
+    let _profiler = init().expect("set up");
+    let ((), trace) = Profile::builder().run(|_| {
+        let first = scope!("first");
+        let second = scope!("second");
+        let handle = Handle::current();
+        drop(first);
+        report(&handle, &[("kernel", 8_000)]);
+        drop(second);
+        report(&handle, &[("kernel", 8_000)]);
+    });
+    assert_eq!(row("second"), (1, Some((0, 16_000.0, 16_000.0))));
+    let trace = trace.expect("a trace");
+    assert_eq!(total(&trace, "second"), Some((16_000.0, 16_000.0)));
+}
+
+#[test(measuring)]
+fn times_of_a_recursive_call_that_ends_out_of_order_are_kept() {
+    let _profiler = init().expect("set up");
+    let _outer = scope!("again");
+    let first = scope!("first");
+    let second = scope!("again");
+    let handle = Handle::current();
+    drop(first);
+    report(&handle, &[("kernel", 8_000)]);
+    drop(second);
+    assert_eq!(row("again").1, Some((0, 8_000.0, 8_000.0)));
+}
+
+#[test(measuring)]
+fn times_of_a_scope_that_is_held_from_one_poll_to_the_next_are_kept() {
+    let _profiler = init().expect("set up");
+    let future = async {
+        let held = scope!("held");
+        let handle = Handle::current();
+        yields(1).await;
+        report(&handle, &[("kernel", 4_000)]);
+        drop(held);
+        report(&handle, &[("kernel", 1_000)]);
+    };
+    let ((), trace) = Profile::builder().run(|_| run(future.measure_execution_time("future")));
+    assert_eq!(row("held"), (1, Some((0, 5_000.0, 5_000.0))));
+    let trace = trace.expect("a trace");
+    assert_eq!(total(&trace, "held"), Some((5_000.0, 5_000.0)));
+}
+
+/// A guard that a coroutine moves to another thread.
+struct Moved<Guard>(Guard);
+
+// SAFETY: the profiler tolerates it, as it must: stackful coroutines do it without asking.
+unsafe impl<Guard> Send for Moved<Guard> {}
+
+#[test(measuring)]
+fn times_of_a_scope_that_ends_on_another_thread_or_never_are_kept() {
+    let _profiler = init().expect("set up");
+    let handle = {
+        let moved = Moved(scope!("moved"));
+        let handle = Handle::current();
+        thread::scope(|threads| {
+            threads.spawn(move || {
+                let moved = moved;
+                drop(moved.0);
+            });
+        });
+        handle
+    };
+    report(&handle, &[("kernel", 3_000)]);
+    assert_eq!(row("moved").1, Some((0, 3_000.0, 3_000.0)));
+    let leaked = scope!("leaked");
+    report(&Handle::current(), &[("kernel", 2_000)]);
+    std::mem::forget(leaked);
+    assert_eq!(row("leaked").1, Some((0, 2_000.0, 2_000.0)));
+}
+
+#[test(measuring)]
+fn a_logger_may_report_times() {
+    let _profiler = init().expect("set up");
+    let asker = {
+        let _scope = scope!("asks");
+        Handle::current()
+    };
+    let reporter = asker.clone();
+    {
+        let log = move |_: &str, _: f64, _: u64| report(&reporter, &[("kernel", 10_000)]);
+        let _scope = scope!("logged", log = log);
+    }
+    let _ = flush(Duration::from_secs(60));
+    assert_eq!(row("asks"), (1, Some((0, 10_000.0, 10_000.0))));
+    assert_eq!(summary().refused, 0);
+}
+
+#[test(measuring)]
+fn scopes_that_never_end_leave_room_for_the_handles_of_others() {
+    let _profiler = init().expect("set up");
+    for _ in 0..2_000 {
+        let _outer = scope!("outer");
+        let leaked = scope!("leaked");
+        report(&Handle::current(), &[("kernel", 10)]);
+        std::mem::forget(leaked);
+    }
+    {
+        let _scope = scope!("asks");
+        report(&Handle::current(), &[("kernel", 7)]);
+    }
+    assert_eq!(row("leaked").1, Some((0, 20_000.0, 20_000.0)));
+    assert_eq!(row("asks").1, Some((0, 7.0, 7.0)));
 }
