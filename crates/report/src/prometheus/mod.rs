@@ -34,7 +34,7 @@ impl Summary {
     /// | `profiler_lost_spans_total` | `reason` | spans of `tracing` that are missing or incomplete |
     /// | `profiler_lost_gpu_times_total` | `reason` | calls without the GPU time that they should have |
     /// | `profiler_gpu_*` | `gpu`, `uuid` | power, memory, load and energy of devices that are sampled |
-    /// | `profiler_gpu_state_seconds` | `gpu`, `state` | how long a device was `busy`, `host-paced` or `idle`, by [`SampledIdle`](crate::SampledIdle). It can fall: what is read late moves to another state |
+    /// | `profiler_gpu_state_seconds` | `gpu`, `state` | how long a device was `busy`, `host-paced`, `idle`, or `not-known`, by [`SampledIdle`](crate::SampledIdle). It can fall: what is read late moves to another state |
     /// | `profiler_gpu_idle_seconds` | `gpu`, `cause` | how long a function kept a device waiting: an estimate, which can fall. Of 16 functions for each device; the others are `(other)` |
     /// | `profiler_info` | `version`, `program` | 1 |
     ///

@@ -100,6 +100,10 @@ impl<D: EventApi> Completion<D> {
                 idle::add_unplaced(measurement.pair.and_then(|pair| pair.context.device()));
             }
         }
+        // What is captured does not run.
+        if loss != CudaLoss::Captured && idle::is_on() {
+            idle::add_lost(measurement.span);
+        }
         self.current_name = None;
         if let Some(scope) = self.current_segment.take() {
             measurement.give_back();
