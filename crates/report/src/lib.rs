@@ -82,6 +82,7 @@ mod place;
 mod prometheus;
 mod protobuf;
 mod render;
+mod reported;
 mod restrict;
 mod row;
 mod sampled_gpu;
@@ -194,5 +195,6 @@ pub mod internal {
     pub use crate::text::terminal::width as table_width;
     pub use crate::text::units::{mean_bytes as format_bytes, time as format_time};
     pub use crate::text::{leave_out_shared_path, shared_path};
+    pub use crate::times::Counters;
     pub use crate::walk::NONE;
 }

@@ -130,6 +130,35 @@ impl Row {
         self.work_verdict.or(of_times)
     }
 
+    /// Returns the calls that the GPU times are of. Times that the program reported are of all calls.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn cuda_calls(&self) -> u64 {
+        self.cuda.map_or(0, |cuda| {
+            if cuda.calls > 0 {
+                cuda.calls
+            } else {
+                self.calls
+            }
+        })
+    }
+
+    /// Returns the part of the GPU self time in which the device surely worked: that of calls that returned before their work
+    /// ended. A pair that is around others also has the time between those. Times that were only reported are of the device
+    /// alone.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn busy_part(&self) -> f64 {
+        // Files have a decimal of a nanosecond.
+        match self.cuda {
+            Some(cuda) if cuda.total_ns - cuda.self_ns <= 1.0 => {
+                let unknown = if cuda.calls == 0 { 0.0 } else { 1.0 };
+                1.0 - self.launch_bound.unwrap_or(unknown)
+            }
+            _ => 0.0,
+        }
+    }
+
     /// Returns the shapes as `torch.profiler` prints them: `[[2, 3], [4]]`.
     pub(crate) fn shapes_text(&self) -> String {
         let Some(shapes) = &self.input_shapes else {
@@ -234,5 +263,40 @@ impl MemoryStats {
         add(&mut self.cuda_net, if is_outermost { net } else { 0 });
         self.cuda_in_use = self.cuda_in_use.max(memory.device_total);
         self.cuda_reserved = self.cuda_reserved.max(memory.device_reserved);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::float_cmp, reason = "sums of small numbers are exact")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_were_only_reported_are_of_a_busy_device_and_of_all_calls() {
+        let row = |calls, total_ns, launch_bound| Row {
+            calls: 4,
+            launch_bound,
+            cuda: Some(Times {
+                calls,
+                total_ns,
+                self_ns: 8.0,
+                ..Times::default()
+            }),
+            ..Row::default()
+        };
+        let reported = row(0, 8.0, None);
+        assert_eq!((reported.busy_part(), reported.cuda_calls()), (1.0, 4));
+        let measured = row(3, 8.0, Some(0.25));
+        assert_eq!((measured.busy_part(), measured.cuda_calls()), (0.75, 3));
+        assert_eq!(row(3, 8.0, None).busy_part(), 0.0, "it is not known");
+        assert_eq!(
+            row(3, 20.0, Some(0.0)).busy_part(),
+            0.0,
+            "others are inside"
+        );
+        assert_eq!(
+            (Row::default().busy_part(), Row::default().cuda_calls()),
+            (0.0, 0)
+        );
     }
 }

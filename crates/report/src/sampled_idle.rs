@@ -20,8 +20,8 @@ use crate::text::units::time;
 /// By the GPU times of functions, a device is in one of three states. It is *busy* during a GPU time with no other one inside it,
 /// if the device took longer than the host. It is *host-paced* during any other GPU time: the host took at least as long as the
 /// device, which waited between the launches, or other GPU times were inside, on any stream, and what the device did between
-/// those is not known. Else it is *idle*. The three add up to [`wall_ns`](Self::wall_ns). They are from the first GPU
-/// time to the last, and as exact as the places of GPU times on the time line
+/// those is not known. Else it is *idle*, unless that is [not known](Self::unknown_ns). The three add up to
+/// [`wall_ns`](Self::wall_ns). They are from the first GPU time to the last, and as exact as the places of GPU times on the time line
 /// ([`CudaHealth::uncertainty_ns`](crate::CudaHealth::uncertainty_ns)). With kernels,
 /// [`Timeline::gpu_idle`](crate::Timeline::gpu_idle) knows more.
 ///
@@ -64,6 +64,9 @@ pub struct SampledIdle {
     pub host_paced_ns: f64,
     /// How long it was idle.
     pub idle_ns: f64,
+    /// For how long it is not known what it did, between the other times: measuring was off, or a call before the next GPU time
+    /// has none, which was lost. It is in none of them.
+    pub unknown_ns: f64,
     /// The part of `idle_ns` in which the next function had been called, and the device had not begun its work.
     pub launched_ns: f64,
     /// The part in which the thread was in no measured function.
@@ -122,7 +125,7 @@ pub struct SampledCharge {
 const LEAST_SHOWN: f64 = 10.0;
 
 impl SampledIdle {
-    /// Returns how long the device was observed: from its first GPU time to the last.
+    /// Returns how long the device was observed: from its first GPU time to the last, without what is not known.
     #[must_use]
     pub fn wall_ns(&self) -> f64 {
         self.busy_ns + self.host_paced_ns + self.idle_ns
@@ -162,6 +165,12 @@ impl SampledIdle {
                 self.samples
             )
         }));
+        if self.unknown_ns > 0.0 {
+            parts.push(format!(
+                "; for {} more it is not known: measuring was off, or GPU times were lost",
+                time(self.unknown_ns)
+            ));
+        }
         if self.unplaced > 0 {
             parts.push(format!(
                 "; {} GPU times have no place in this",
@@ -200,6 +209,13 @@ impl SampledIdle {
             };
             sentence.text(&format!(" kept it waiting for {share} of its idle time."))
         }));
+        if self.unknown_ns > 0.0 {
+            let unknown = format!(
+                "For {} more, what it did is not known: measuring was off, or GPU times were lost.",
+                time(self.unknown_ns)
+            );
+            sentences.push(Sentence::new().text(&unknown));
+        }
         if self.unplaced > 0 {
             let unplaced = format!(
                 "This is uncertain: {} GPU times have no place in it.",
@@ -252,6 +268,7 @@ impl SampledIdle {
             Field::nanoseconds("busy_ns", self.busy_ns),
             Field::nanoseconds("host_paced_ns", self.host_paced_ns),
             Field::nanoseconds("idle_ns", self.idle_ns),
+            Field::nanoseconds("unknown_ns", self.unknown_ns),
             Field::nanoseconds("launched_ns", self.launched_ns),
             Field::nanoseconds("outside_ns", self.outside_ns),
             Field::nanoseconds("outside_error_ns", self.outside_error_ns),

@@ -1,5 +1,6 @@
 //! The times of many calls on one device.
 
+use super::histogram::Unsaved;
 use super::text::{Field, nanoseconds};
 
 /// The times of all calls of a row, on the CPU or on the GPU, in nanoseconds.
@@ -14,7 +15,7 @@ pub struct Times {
     /// `tracing` has one time for each time that it was entered.
     pub calls: u64,
     /// The time of calls including their children, without calls made from a call of the same row: a recursive call
-    /// counts once (`cpu_time_total`, `cuda_time_total`). The time of a future is from its first poll to its end.
+    /// counts once (`cpu_time_total`, `cuda_time_total`). On the GPU, that is one inside another call with a time on its stream. The time of a future is from its first poll to its end.
     pub total_ns: f64,
     /// The total as a percentage of all rows' self times, with two digits; at most 100. A future counts with the time
     /// of its polls.
@@ -40,12 +41,33 @@ pub struct Times {
     pub p95_ns: f64,
     /// The 99th percentile.
     pub p99_ns: f64,
+    /// What tools that compare one summary with the next read instead of the sums, which may fall.
+    #[doc(hidden)]
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub counters: Unsaved<Option<Counters>>,
     #[doc(hidden)]
     #[cfg_attr(feature = "serde", serde(skip))]
     pub non_exhaustive: (),
 }
 
+/// Sums in nanoseconds that never fall while the process runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    /// The time of all calls without their children.
+    pub self_ns: f64,
+    /// The time of all calls, recursive ones included.
+    pub sum_ns: f64,
+}
+
 impl Times {
+    /// Returns the sums that never fall. Times that are not of the running process have those of this moment.
+    pub(super) fn counters(&self) -> Counters {
+        self.counters.0.unwrap_or_else(|| Counters {
+            self_ns: self.self_ns.max(0.0),
+            sum_ns: (self.mean_ns * self.calls as f64).max(0.0),
+        })
+    }
+
     /// Aggregates the times of single calls. The caller sets totals and percentages.
     pub(super) fn of_calls(mut times: Vec<f64>) -> Option<Self> {
         times.sort_unstable_by(f64::total_cmp);

@@ -39,7 +39,7 @@ pub use self::error::SensorError;
 #[cfg(all(feature = "load", not(target_family = "wasm")))]
 pub use self::library::open;
 #[cfg(all(feature = "load", not(target_family = "wasm")))]
-pub use self::sensors::{EnergyReading, Note, Sampled, Sensors, devices};
+pub use self::sensors::{EnergyReading, Note, Refused, Sampled, Sensors, devices};
 #[cfg(all(feature = "load", not(target_family = "wasm")))]
 pub use self::slow_calls::SlowCalls;
 pub use self::state::{GpuState, sample_gpus};

@@ -1,6 +1,7 @@
 //! Reads the sensors of one device.
 
 use std::ffi::c_uint;
+use std::fmt;
 use std::ptr;
 use std::time::SystemTime;
 
@@ -60,38 +61,52 @@ pub struct Sampled {
     pub energy: Option<EnergyReading>,
 }
 
-/// Returns all devices of the system that can be opened.
+/// A device that cannot be opened: another process owns it, or it is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Its number in `nvidia-smi`.
+    pub nvml_index: u32,
+    /// What NVML says.
+    pub code: Code,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { nvml_index, code } = self;
+        write!(
+            f,
+            "GPU {nvml_index} of nvidia-smi cannot be opened ({code})"
+        )
+    }
+}
+
+/// Returns all devices of the system that can be opened, and those that cannot.
 ///
 /// # Errors
 ///
-/// Returns an error if there is none.
-pub fn devices(table: &Table) -> Result<Vec<Sensors>, SensorError> {
-    let devices = open_all(table).map_err(|code| SensorError::NotListed {
+/// Returns an error if none can be opened, or there is none.
+pub fn devices(table: &Table) -> Result<(Vec<Sensors>, Vec<Refused>), SensorError> {
+    let not_listed = |code: Code| SensorError::NotListed {
         reason: code.to_string(),
-    })?;
-    if devices.is_empty() {
-        return Err(SensorError::NoDevice);
-    }
-    Ok(devices)
-}
-
-fn open_all(table: &Table) -> Result<Vec<Sensors>, Code> {
+    };
     let mut count = 0;
     // SAFETY: writes one integer, which outlives the call.
-    unsafe { (table.count)(&raw mut count) }.ok()?;
+    unsafe { (table.count)(&raw mut count) }
+        .ok()
+        .map_err(not_listed)?;
     let mut devices = Vec::new();
-    let mut refused = Ok(());
-    for index in 0..count {
-        match Sensors::open(table, index) {
+    let mut refused = Vec::new();
+    for nvml_index in 0..count {
+        match Sensors::open(table, nvml_index) {
             Ok(sensors) => devices.push(sensors),
-            // Another process may own it, or it is lost: the others are read.
-            Err(code) => refused = Err(code),
+            Err(code) => refused.push(Refused { nvml_index, code }),
         }
     }
-    if devices.is_empty() {
-        refused?;
+    match refused.last() {
+        _ if !devices.is_empty() => Ok((devices, refused)),
+        Some(last) => Err(not_listed(last.code)),
+        None => Err(SensorError::NoDevice),
     }
-    Ok(devices)
 }
 
 impl Sensors {

@@ -32,6 +32,13 @@ impl GpuState {
         self.sample.get(quantity)
     }
 
+    /// Returns `false` if the device cannot be opened: it is lost, or another process owns it. It then has a number and a
+    /// reason, and no readings.
+    #[must_use]
+    pub fn is_opened(&self) -> bool {
+        !self.device.uuid.is_empty()
+    }
+
     /// Returns the memory in use by all processes and the system, in bytes.
     #[must_use]
     pub fn memory_used_bytes(&self) -> Option<u64> {
@@ -162,7 +169,16 @@ impl GpuState {
 impl fmt::Display for GpuState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let device = &self.device;
-        write!(f, "GPU {} {}", device.nvml_index, printable(&device.name))?;
+        write!(f, "GPU {}", device.nvml_index)?;
+        if !device.name.is_empty() {
+            write!(f, " {}", printable(&device.name))?;
+        }
+        if !self.is_opened() {
+            for reason in &self.missing {
+                write!(f, "\n  {:<12} {}", "missing", printable(reason))?;
+            }
+            return Ok(());
+        }
         for (label, text) in self.lines() {
             write!(f, "\n  {label:<12} {}", printable(&text))?;
         }
@@ -180,7 +196,8 @@ impl fmt::Display for GpuState {
 /// # Errors
 ///
 /// Returns an error if NVML cannot be loaded or refuses to work, if there is no device, or if the crate was built without the
-/// feature `load`. A reading that a device does not have is no error: [`GpuState::missing`] says why.
+/// feature `load`. A reading that a device does not have is no error, nor is a device that cannot be opened beside others:
+/// [`GpuState::missing`] says why.
 ///
 /// # Examples
 ///
@@ -207,7 +224,7 @@ fn read_all(library: Option<&Path>) -> Result<Vec<GpuState>, SensorError> {
     use crate::sensors::Note;
 
     let table = crate::open(library)?;
-    let sensors = crate::devices(&table)?;
+    let (sensors, refused) = crate::devices(&table)?;
     let states = sensors.into_iter().map(|mut sensors| {
         let (sampled, unix_ns, uncertainty_ns) = sensors.read_at_a_time(&table, &Unobserved);
         let missing = sensors.notes.drain(..);
@@ -225,7 +242,17 @@ fn read_all(library: Option<&Path>) -> Result<Vec<GpuState>, SensorError> {
             non_exhaustive: (),
         }
     });
-    Ok(states.collect())
+    let refused = refused.into_iter().map(|refused| GpuState {
+        device: GpuDevice {
+            nvml_index: refused.nvml_index,
+            ..GpuDevice::default()
+        },
+        missing: vec![refused.to_string()],
+        ..GpuState::default()
+    });
+    let mut states: Vec<GpuState> = states.chain(refused).collect();
+    states.sort_by_key(|state| state.device.nvml_index);
+    Ok(states)
 }
 
 #[cfg(test)]

@@ -25,7 +25,18 @@ pub(super) struct Figure {
     /// `None` for the number of calls.
     clock: Option<Clock>,
     key: &'static str,
-    of: fn(&Times) -> f64,
+    of: Of,
+}
+
+/// How a figure follows from the times of a row.
+#[derive(Clone, Copy, Debug)]
+enum Of {
+    /// It is one of single calls, which rows with times that were only reported do not have.
+    Single(fn(&Times) -> f64),
+    /// It is the self time for each call.
+    Own,
+    Total,
+    Calls,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,33 +45,68 @@ enum Clock {
     Cuda,
 }
 
-const fn figure(clock: Option<Clock>, key: &'static str, of: fn(&Times) -> f64) -> Figure {
+const fn figure(clock: Option<Clock>, key: &'static str, of: Of) -> Figure {
     Figure { clock, key, of }
 }
 
 /// All figures that can be limited.
 pub(super) const FIGURES: [Figure; 15] = [
-    figure(None, "calls", |_| 0.0),
-    figure(Some(Clock::Cpu), "cpu_mean", |times| times.mean_ns),
-    figure(Some(Clock::Cpu), "cpu_self", own),
-    figure(Some(Clock::Cpu), "cpu_p50", |times| times.p50_ns),
-    figure(Some(Clock::Cpu), "cpu_p95", |times| times.p95_ns),
-    figure(Some(Clock::Cpu), "cpu_p99", |times| times.p99_ns),
-    figure(Some(Clock::Cpu), "cpu_max", |times| times.max_ns),
-    figure(Some(Clock::Cpu), "cpu_total", |times| times.total_ns),
-    figure(Some(Clock::Cuda), "cuda_mean", |times| times.mean_ns),
-    figure(Some(Clock::Cuda), "cuda_self", own),
-    figure(Some(Clock::Cuda), "cuda_p50", |times| times.p50_ns),
-    figure(Some(Clock::Cuda), "cuda_p95", |times| times.p95_ns),
-    figure(Some(Clock::Cuda), "cuda_p99", |times| times.p99_ns),
-    figure(Some(Clock::Cuda), "cuda_max", |times| times.max_ns),
-    figure(Some(Clock::Cuda), "cuda_total", |times| times.total_ns),
+    figure(None, "calls", Of::Calls),
+    figure(
+        Some(Clock::Cpu),
+        "cpu_mean",
+        Of::Single(|times| times.mean_ns),
+    ),
+    figure(Some(Clock::Cpu), "cpu_self", Of::Own),
+    figure(
+        Some(Clock::Cpu),
+        "cpu_p50",
+        Of::Single(|times| times.p50_ns),
+    ),
+    figure(
+        Some(Clock::Cpu),
+        "cpu_p95",
+        Of::Single(|times| times.p95_ns),
+    ),
+    figure(
+        Some(Clock::Cpu),
+        "cpu_p99",
+        Of::Single(|times| times.p99_ns),
+    ),
+    figure(
+        Some(Clock::Cpu),
+        "cpu_max",
+        Of::Single(|times| times.max_ns),
+    ),
+    figure(Some(Clock::Cpu), "cpu_total", Of::Total),
+    figure(
+        Some(Clock::Cuda),
+        "cuda_mean",
+        Of::Single(|times| times.mean_ns),
+    ),
+    figure(Some(Clock::Cuda), "cuda_self", Of::Own),
+    figure(
+        Some(Clock::Cuda),
+        "cuda_p50",
+        Of::Single(|times| times.p50_ns),
+    ),
+    figure(
+        Some(Clock::Cuda),
+        "cuda_p95",
+        Of::Single(|times| times.p95_ns),
+    ),
+    figure(
+        Some(Clock::Cuda),
+        "cuda_p99",
+        Of::Single(|times| times.p99_ns),
+    ),
+    figure(
+        Some(Clock::Cuda),
+        "cuda_max",
+        Of::Single(|times| times.max_ns),
+    ),
+    figure(Some(Clock::Cuda), "cuda_total", Of::Total),
 ];
-
-/// Returns a function's own time for one call.
-fn own(times: &Times) -> f64 {
-    times.self_ns / times.calls.max(1) as f64
-}
 
 impl Figure {
     pub(super) fn from_key(key: &str) -> Option<Self> {
@@ -78,12 +124,17 @@ impl Figure {
 
     /// Returns the figure of a row; `None` if it has no such times.
     pub(super) fn of(self, row: &Row) -> Option<f64> {
-        let times = match self.clock {
+        let (times, calls) = match self.clock {
             None => return Some(row.calls as f64),
-            Some(Clock::Cpu) => row.cpu.as_ref(),
-            Some(Clock::Cuda) => row.cuda.as_ref(),
-        };
-        times.map(self.of)
+            Some(Clock::Cpu) => row.cpu.map(|cpu| (cpu, cpu.calls)),
+            Some(Clock::Cuda) => row.cuda.map(|cuda| (cuda, row.cuda_calls())),
+        }?;
+        match self.of {
+            Of::Single(of) => (times.calls > 0).then(|| of(&times)),
+            Of::Own => (calls > 0).then(|| times.self_ns / calls as f64),
+            Of::Total => Some(times.total_ns),
+            Of::Calls => Some(calls as f64),
+        }
     }
 }
 
@@ -115,5 +166,25 @@ impl Limit {
         let names = runs.iter().flat_map(|run| run.keys().map(String::as_str));
         let hint = did_you_mean(&similar(name, names));
         format!("budget, line {line}: {name} was not called in any run{hint}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_were_only_reported_have_figures_of_all_calls_and_none_of_single_ones() {
+        let mut cuda = Times::default();
+        (cuda.total_ns, cuda.self_ns) = (80.0, 60.0);
+        let mut row = Row::default();
+        (row.calls, row.cuda) = (4, Some(cuda));
+        let figure = |key| Figure::from_key(key).and_then(|figure| figure.of(&row));
+        assert_eq!(
+            (figure("cuda_self"), figure("cuda_total")),
+            (Some(15.0), Some(80.0))
+        );
+        assert_eq!((figure("cuda_mean"), figure("cuda_p95")), (None, None));
+        assert_eq!((figure("calls"), figure("cpu_self")), (Some(4.0), None));
     }
 }

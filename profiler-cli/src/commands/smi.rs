@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use profiler_sensors::sample_gpus;
+use profiler_sensors::{GpuState, sample_gpus};
 
 use crate::error::Error;
 use crate::exit::Exit;
@@ -24,11 +24,12 @@ impl Smi {
         let library = std::env::var_os(LIBRARY).filter(|path| !path.is_empty());
         let gpus = sample_gpus(library.as_deref().map(Path::new)).map_err(Error::Sensors)?;
         let mut output = Stdout::new();
+        let are_opened = gpus.iter().all(GpuState::is_opened);
         for gpu in gpus {
             // Its lines have no control characters.
             output.text(&format!("{gpu}\n"))?;
         }
         output.finish()?;
-        Ok(Exit::Done)
+        Ok(if are_opened { Exit::Done } else { Exit::Found })
     }
 }

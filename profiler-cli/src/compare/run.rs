@@ -122,10 +122,10 @@ fn figures(row: &Row, call_ns: f64) -> Figures {
             per_call.insert(Metric::Allocated, memory.self_cpu_allocated as f64 / calls);
         }
     }
-    if let Some(cuda) = row.cuda.filter(|cuda| cuda.calls > 0) {
-        let calls = cuda.calls as f64;
+    if let Some(cuda) = row.cuda.filter(|_| row.cuda_calls() > 0) {
+        let calls = row.cuda_calls() as f64;
         per_call.insert(Metric::Cuda, cuda.self_ns / calls);
-        if is_leaf(cuda.self_ns, cuda.mean_ns * calls) {
+        if cuda.calls > 0 && is_leaf(cuda.self_ns, cuda.mean_ns * calls) {
             per_call.insert(Metric::CudaP95, cuda.p95_ns);
         }
     }
@@ -141,4 +141,20 @@ fn figures(row: &Row, call_ns: f64) -> Figures {
 /// Returns `true` if the percentiles of a function are its own, and not those of its children.
 fn is_leaf(own_ns: f64, total_ns: f64) -> bool {
     total_ns > 0.0 && own_ns >= (1.0 - CHILDREN) * total_ns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_were_only_reported_are_compared_for_each_call_of_the_name() {
+        let mut cuda = profiler_report::Times::default();
+        (cuda.total_ns, cuda.self_ns) = (60.0, 60.0);
+        let mut row = Row::default();
+        (row.calls, row.cuda) = (4, Some(cuda));
+        let figures = figures(&row, 0.0);
+        assert_eq!(figures.per_call.get(&Metric::Cuda), Some(&15.0));
+        assert_eq!(figures.per_call.get(&Metric::CudaP95), None);
+    }
 }

@@ -8,6 +8,7 @@ mod counter;
 #[cfg(test)]
 pub(crate) mod mock;
 mod source;
+mod spans;
 mod thread_time;
 mod wall;
 
@@ -20,6 +21,7 @@ use profiler_host::process::platform::Instant;
 use profiler_host::sync::RaceCell;
 
 use self::source::Source;
+pub(crate) use self::spans::Spans;
 pub(crate) use self::thread_time::thread_time;
 pub(crate) use self::wall::WallAnchor;
 pub(crate) use profiler_host::process::platform::unix_ns;

@@ -41,6 +41,10 @@ use crate::stats::{self, StatCell};
 /// older links, and restore them when they close.
 const MAX_LINKS: usize = 1024;
 
+/// Owners that are no longer innermost, though their scopes have not ended, that a thread keeps. Beyond that, the oldest one is
+/// forgotten: a leaked guard has one for ever.
+const MAX_DISPLACED: usize = MAX_LINKS / 2;
+
 /// One link of a thread.
 #[derive(Debug)]
 pub(super) struct Link {
@@ -55,6 +59,9 @@ pub(super) struct Link {
 #[derive(Debug)]
 enum LinkKind {
     Owner,
+    /// An owner whose scope was presumed leaked: a scope around it has closed. If it ends after all, the end finds what it
+    /// shares.
+    Displaced,
     Entered {
         /// When, in ticks, while [`NOTES_TIMES`]; else 0.
         since: u64,
@@ -105,7 +112,7 @@ pub(crate) fn entered() -> Option<EnteredHandle> {
                 id: link.scope.id,
                 since,
             }),
-            LinkKind::Owner => None,
+            LinkKind::Owner | LinkKind::Displaced => None,
         }
     })
     .flatten()
@@ -172,7 +179,9 @@ pub(super) fn own(serial: u64, scope: &Arc<SharedScope>) -> bool {
 /// Ends the innermost scope as an owner. Returns what it shared.
 pub(crate) fn disown(serial: u64) -> Option<Arc<SharedScope>> {
     with_links(|_, links| {
-        let is_owner = |link: &Link| link.serial == serial && matches!(link.kind, LinkKind::Owner);
+        let is_owner = |link: &Link| {
+            link.serial == serial && matches!(link.kind, LinkKind::Owner | LinkKind::Displaced)
+        };
         let place = links.iter().rposition(is_owner)?;
         Some(links.remove(place).scope)
     })
@@ -194,40 +203,48 @@ pub(crate) fn suspend_poll(serial: u64) -> Option<Arc<SharedScope>> {
     Some(scope)
 }
 
-/// Forgets links that are younger than the scope with this serial, which has just closed.
+/// Leaves handles that were entered inside the scope with this serial, which has just closed, and displaces the scopes inside.
 #[cold]
 fn forget_above(serial: u64) {
     let _reentrancy = ReentrancyGuard::try_enter();
     with_links(|block, links| {
         let mut kept = 0;
         while links.len() > kept
-            && let Some(link) = links.pop_if(|link| link.serial > serial)
+            && let Some(mut link) = links.pop_if(|link| link.serial > serial)
         {
-            if link.is_of_bound_scope() {
-                // Its end looks for it. Below all others, so that the last one is that of the innermost entry.
+            if let LinkKind::Entered { .. } = link.kind {
+                link.abandon(block);
+            } else {
+                link.kind = LinkKind::Displaced;
+                // Below all others, so that the last one is that of the innermost entry.
                 links.insert(kept, link);
                 kept += 1;
-            } else {
-                link.abandon(block);
             }
         }
+        forget_oldest_displaced(links);
         show_innermost(block, links);
     });
 }
 
-impl Link {
-    /// Returns `true` for that of a scope to which streams were bound: if it ends after all, its GPU times are counted.
-    fn is_of_bound_scope(&self) -> bool {
-        matches!(self.kind, LinkKind::Owner) && self.scope.is_bound()
+fn forget_oldest_displaced(links: &mut Vec<Link>) {
+    let is_displaced = |link: &Link| matches!(link.kind, LinkKind::Displaced);
+    let mut displaced = links.iter().filter(|link| is_displaced(link)).count();
+    while displaced > MAX_DISPLACED {
+        let oldest = links.iter().enumerate();
+        let oldest = oldest.filter(|(_, link)| is_displaced(link));
+        if let Some((place, _)) = oldest.min_by_key(|(_, link)| link.serial) {
+            links.remove(place);
+        }
+        displaced -= 1;
     }
+}
 
-    /// Undoes what the link did, though its scopes are still open.
+impl Link {
+    /// Undoes what an entered handle did, though scopes inside are still open.
     fn abandon(&self, block: &Block) {
-        if let LinkKind::Entered { .. } = self.kind {
-            unmark(block, self);
-            if self.has_child {
-                self.scope.coverage.leave(now);
-            }
+        unmark(block, self);
+        if self.has_child {
+            self.scope.coverage.leave(now);
         }
     }
 }
@@ -350,7 +367,7 @@ impl ThreadState {
                 show_innermost(block, links);
                 match entered.kind {
                     LinkKind::Entered { outer, .. } => Some(outer),
-                    LinkKind::Owner => None,
+                    LinkKind::Owner | LinkKind::Displaced => None,
                 }
             });
             match left.flatten() {
@@ -411,7 +428,7 @@ fn each_around(outer: Innermost, mut f: impl FnMut(&mut Link, bool)) {
             is_parent = false;
             match link.kind {
                 LinkKind::Entered { outer, .. } => at = outer,
-                LinkKind::Owner => break,
+                LinkKind::Owner | LinkKind::Displaced => break,
             }
         }
     });

@@ -32,7 +32,9 @@ mod borrowed;
 pub(crate) mod callers;
 mod innermost;
 mod links;
+pub(crate) mod node_gpu;
 mod ranges;
+mod segment_nesting;
 mod shared_scope;
 mod slots;
 mod table_cell;
@@ -232,12 +234,13 @@ pub(crate) fn open_names(up_to: u64) -> Arc<[u32]> {
     open.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Returns the name of an open scope or poll of this thread, unless a call of its name is open around it.
-#[cold]
-fn name_of_outermost(serial: u64) -> Option<u32> {
-    let mut cells = all_cells();
-    let cell = cells.find(|cell| cell.outermost() == serial)?;
-    Some(cell.name())
+/// Returns the name of the innermost open scope or poll of this thread, unless a call of its name is open around it. `names` are
+/// those of all around it and its own.
+fn name_of_outermost(serial: u64, names: &[u32]) -> Option<u32> {
+    let block = with_state(|state| state.block.get()).flatten()?;
+    let innermost = *names.last()?;
+    let cell = block.cell(innermost)?;
+    (cell.outermost() == serial).then_some(innermost)
 }
 
 /// Returns what threads share of the innermost open scope, or of the innermost entered handle's. Returns `None` if no scope is
@@ -252,7 +255,10 @@ pub(crate) fn share_innermost() -> Option<Arc<SharedScope>> {
         return links::scope_of(serial);
     }
     let serial = innermost.serial();
-    let scope = SharedScope::new(names_around(innermost), callers::chain(serial));
+    let (names, chain) = (names_around(innermost), callers::chain(serial));
+    let name = chain.0.name();
+    let name = name.or_else(|| name_of_outermost(serial, &names));
+    let scope = SharedScope::new(name, names, chain);
     links::own(serial, &scope).then_some(scope)
 }
 

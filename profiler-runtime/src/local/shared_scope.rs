@@ -2,14 +2,16 @@
 
 use std::mem;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use profiler_host::sync::Lock;
 use profiler_report::CudaLoss;
 use profiler_report::internal::StreamKey;
 
+use super::node_gpu;
+use super::segment_nesting::SegmentNesting;
 use crate::clock::now;
 use crate::name;
 use crate::stats::Coverage;
@@ -72,8 +74,8 @@ pub(crate) struct SharedScope {
     segments: Lock<Option<Box<Segments>>>,
     /// `true` once there was one.
     is_bound: AtomicBool,
-    /// Its own name, once it was looked for.
-    name: OnceLock<Option<u32>>,
+    /// The id of its own name. `None` in a recursive call while callers are not counted.
+    pub(crate) name: Option<u32>,
     /// For how long children on other threads ran while the scope itself waited.
     pub(crate) coverage: Coverage,
 }
@@ -92,6 +94,7 @@ pub(crate) struct Segments {
     pub(crate) ns: f64,
     /// The sum without the scopes inside on the same stream.
     pub(crate) own: f64,
+    pub(crate) nesting: SegmentNesting,
     /// The first of them.
     pub(crate) first: Option<FirstSegment>,
     /// The streams, as far as there is room.
@@ -195,39 +198,47 @@ impl Segments {
     }
 }
 
-/// Times of devices that something else measured. Which name is theirs, the scope says when it ends.
+/// The times of devices that something else measured while the name of the scope is not known.
 #[derive(Debug, Default)]
 struct Reported {
-    /// The id of the scope's name, once the scope has ended.
+    /// The id of the name, once the scope has ended.
     name: Option<u32>,
-    /// The sum of those that are not counted yet.
+    /// Their sum.
     ns: f64,
-}
-
-impl Reported {
-    /// Counts the times, if the name is known.
-    fn count(&mut self) {
-        let name = self.name.filter(|_| self.ns > 0.0).and_then(name::by_id);
-        if let Some(name) = name {
-            let ns = mem::take(&mut self.ns);
-            name.cuda.with(|times| times.add_reported(ns));
-        }
-    }
 }
 
 impl SharedScope {
     /// Adds a time of a device to the scope's name. The caller is inside of the profiler.
     pub(crate) fn report(&self, ns: f64) {
+        if let Some(name) = self.name {
+            // Where and when the scope ends does not matter then, nor whether it does.
+            return self.count_reported(name, ns);
+        }
         let mut reported = self.reported.lock();
-        reported.ns += ns;
-        reported.count();
+        match reported.name {
+            Some(name) => self.count_reported(name, ns),
+            None => reported.ns += ns,
+        }
     }
 
     /// Notes that the scope has ended, and the id of its name.
     pub(crate) fn end(&self, name: u32) {
+        if self.name.is_some() {
+            return;
+        }
         let mut reported = self.reported.lock();
         reported.name = Some(name);
-        reported.count();
+        let ns = mem::take(&mut reported.ns);
+        self.count_reported(name, ns);
+    }
+
+    fn count_reported(&self, name: u32, ns: f64) {
+        if ns > 0.0
+            && let Some(name) = name::by_id(name)
+        {
+            name.cuda.with(|times| times.add_reported(ns));
+            node_gpu::add_reported(self.caller.node(), ns);
+        }
     }
 
     /// Notes that a segment begins. The caller is inside of the profiler.
@@ -247,15 +258,9 @@ impl SharedScope {
         self.is_bound.load(Relaxed)
     }
 
-    /// Returns the name of the scope on the thread where it is open under this serial, if that is found: a name that is open
-    /// around the scope too is found only while callers are counted.
-    pub(crate) fn name(&self, serial: u64) -> Option<u32> {
-        let find = || super::name_of_outermost(serial).or_else(|| self.caller.name());
-        *self.name.get_or_init(find)
-    }
-
     /// Shares a scope that the calling thread is in.
     pub(super) fn new(
+        name: Option<u32>,
         names: Arc<[u32]>,
         (caller, calls): (Caller, Arc<[SharedCall]>),
     ) -> Arc<Self> {
@@ -268,7 +273,7 @@ impl SharedScope {
             reported: Lock::new(Reported::default()),
             segments: Lock::new(None),
             is_bound: AtomicBool::new(false),
-            name: OnceLock::new(),
+            name,
             coverage: Coverage::new(now()),
         })
     }

@@ -300,7 +300,7 @@ impl Name {
     /// Returns what all threads have counted so far.
     pub(crate) fn totals(&self) -> Totals {
         let _reentrancy = ReentrancyGuard::try_enter();
-        let counts = self.counts();
+        let mut counts = self.counts();
         let mut totals = counts.folded.clone();
         for (index, live) in counts.live.iter().enumerate() {
             // The cells of a name are far from each other, and waiting for each would take most of the time.
@@ -309,6 +309,10 @@ impl Name {
             }
             live.0.read_into(&mut totals);
         }
+        // With the lock still held: a reading that came late would look like a fall.
+        totals.note_rises();
+        counts.folded.own_rises = totals.own_rises;
+        counts.folded.rises = totals.rises;
         totals
     }
 }

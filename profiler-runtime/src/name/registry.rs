@@ -13,6 +13,7 @@ use profiler_host::sync::{Lock, Locked, RaceCell, ReentrancyGuard};
 
 use super::path::{full_tag, function_name, function_tag};
 use super::{MAX_NAMES, Name, Origin, SourceLocation, truncate};
+use crate::losses;
 
 /// The name for calls whose own name cannot be registered, because there are too many.
 pub(crate) const OVERFLOW_NAME: &str = "(other names)";
@@ -43,6 +44,29 @@ static REGISTRY: Lock<Registry> = Lock::with(
 
 fn registry() -> Locked<'static, Registry> {
     REGISTRY.lock()
+}
+
+/// What a name takes beside its places in the registry: itself, its texts, and what is built of them meanwhile.
+const NAME_BYTES: usize = 8 << 10;
+
+/// Makes room for a name, which may be known by this text. Returns `false`, and counts the call that needs it as not measured,
+/// if the system refuses memory: a registration would abort the program.
+pub(crate) fn make_room(text: Option<&str>) -> bool {
+    let mut registry = registry();
+    if text.is_some_and(|text| registry.get(&truncate(text)).is_some()) {
+        return true;
+    }
+    let tags = registry.tags.get_or_insert_default().try_reserve(1);
+    let texts = registry.by_text.get_or_insert_default().try_reserve(1);
+    let names = registry.names.try_reserve(1);
+    // Given back at once, where what a name takes finds it.
+    let name = Vec::<u8>::new().try_reserve_exact(NAME_BYTES);
+    let has_room = tags.and(texts).is_ok() && names.and(name).is_ok();
+    drop(registry);
+    if !has_room {
+        losses::count_unmeasured();
+    }
+    has_room
 }
 
 /// Returns the name of a function that is not given one. `inner` is the type name of an item inside the function.
@@ -136,9 +160,14 @@ pub(crate) fn run_time(
     let text = OVERFLOW_NAME.to_owned();
     let given = (text.clone(), Origin::Given);
     let overflow = registry.get_or_add(given, [text], Location::caller().into());
-    let names = registry.by_text.clone().unwrap_or_default();
-    drop(registry);
-    FROZEN.get_or_init(|| Frozen { names, overflow });
+    let mut names = HashMap::new();
+    let known = registry.by_text.iter().flatten();
+    // Without memory for it, a later call freezes the map.
+    if names.try_reserve(registry.names.len()).is_ok() {
+        names.extend(known.map(|(text, name)| (*text, *name)));
+        drop(registry);
+        FROZEN.get_or_init(|| Frozen { names, overflow });
+    }
     diagnostics::warn_once(&format!(
         "more than {limit} names were built at run time; the rest is counted under `{OVERFLOW_NAME}`: \
          build fewer names, or raise PROFILER_MAX_NAMES"

@@ -8,6 +8,7 @@ use std::time::Instant;
 use profiler_host::sync::ReentrancyGuard;
 
 use crate::local::{self, HandleId, SharedScope};
+use crate::losses;
 use crate::session;
 
 /// A handle of an open scope, which makes it the parent of scopes on other threads.
@@ -173,8 +174,9 @@ impl Handle {
         let (Some(scope), Some(time)) = (&self.0, end.checked_duration_since(start)) else {
             return;
         };
-        let Some(_reentrancy) = ReentrancyGuard::try_enter() else {
-            return;
+        // A logger may report too, on a thread of the profiler's own.
+        let Some(_reentrancy) = ReentrancyGuard::try_enter_unless_busy() else {
+            return losses::count_refused();
         };
         scope.report(time.as_nanos() as f64);
         session::report_device_time(scope.id, name, (start, end));

@@ -301,7 +301,7 @@ impl CallSite {
         let _reentrancy = enter_or_refuse()?;
         // An older decision has the id of the name.
         let known = self.state().decision().id().and_then(name::by_id);
-        let decision = decide(known.unwrap_or_else(|| source.name()));
+        let decision = decide(known.or_else(|| source.name())?);
         self.state().settle(Some(decision));
         decision.if_on()
     }

@@ -114,8 +114,11 @@ fn decide_short(
 ) -> Option<SiteDecision> {
     let limit = || with_control(|control| control.settings.max_names);
     decide_for_text(RUN_TIME, switch, || {
+        if !name::make_room(Some(text)) {
+            return None;
+        }
         let name = name::run_time(text, location, limit);
-        (name, &name.text)
+        Some((name, &*name.text))
     })
 }
 
@@ -132,16 +135,16 @@ fn cached(site: usize, text: &str) -> Option<StampedDecision> {
 }
 
 /// Decides what calls of the name that `find` looks up do, and keeps the decision for a text, which is returned along with
-/// the name.
+/// the name. There is none if there is no memory for the name.
 #[cold]
 pub(super) fn decide_for_text(
     site: usize,
     switch: u32,
-    find: impl FnOnce() -> (&'static Name, &'static str),
+    find: impl FnOnce() -> Option<(&'static Name, &'static str)>,
 ) -> Option<SiteDecision> {
     // Deciding takes locks, which a call from within the profiler may find locked by its own thread.
     let _reentrancy = enter_or_refuse()?;
-    let (name, text) = find();
+    let (name, text) = find()?;
     if name.text == name::OVERFLOW_NAME {
         return for_overflow(name, switch);
     }

@@ -67,12 +67,16 @@ impl NameSource {
         }
     }
 
-    fn name(self) -> &'static Name {
-        if self.is_literal {
+    /// Returns the name; `None` if there is no memory for a new one.
+    fn name(self) -> Option<&'static Name> {
+        if !name::make_room(self.is_literal.then_some(self.text)) {
+            return None;
+        }
+        Some(if self.is_literal {
             name::declared(self.text, self.location)
         } else {
             name::of_function(self.text, self.location)
-        }
+        })
     }
 }
 

@@ -58,7 +58,7 @@ impl MultiNameSite {
         } else {
             // The location is part of the key: functions of two sites can have the same path, but not the same name.
             let site = ptr::from_ref(source.location).addr();
-            let find = || (source.name(), source.text);
+            let find = || Some((source.name()?, source.text));
             let decision =
                 kept(site, source.text, switch).or_else(|| decide_for_text(site, switch, find));
             decision.filter(|decision| !decision.is_excluded())

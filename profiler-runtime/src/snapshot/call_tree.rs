@@ -131,7 +131,7 @@ fn call_node(counts: &NodeCounts, parent: Option<u32>, names: &[&Name]) -> CallN
             self_ns: ns(cpu.own),
             non_exhaustive: (),
         }),
-        cuda: (cuda.calls > 0).then_some(EdgeTimes {
+        cuda: cuda.has_times().then_some(EdgeTimes {
             total_ns: cuda.total,
             self_ns: cuda.own,
             non_exhaustive: (),
@@ -140,6 +140,7 @@ fn call_node(counts: &NodeCounts, parent: Option<u32>, names: &[&Name]) -> CallN
             calls: cpu.hidden_calls,
             cpu_ns: ns(cpu.hidden_total),
             cuda_ns: cuda.hidden_total,
+            pair_cuda_ns: 0.0,
             non_exhaustive: (),
         },
         ..CallNode::default()

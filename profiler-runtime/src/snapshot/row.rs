@@ -1,6 +1,6 @@
 //! The row of a name in a summary.
 
-use profiler_report::internal::{StreamKey, Unsaved};
+use profiler_report::internal::{Counters, StreamKey, Unsaved};
 use profiler_report::{Histogram, Row, Times};
 
 use crate::clock::clock;
@@ -70,6 +70,10 @@ fn cpu(totals: &Totals, percentiles: [f64; 3]) -> Times {
         p50_ns: ns(p50),
         p95_ns: ns(p95),
         p99_ns: ns(p99),
+        counters: Unsaved(Some(Counters {
+            self_ns: ns(totals.own_rises.sum() as f64),
+            sum_ns: ns(totals.rises.sum() as f64),
+        })),
         ..Times::default()
     }
 }
@@ -95,6 +99,11 @@ fn set_cuda(row: &mut Row, totals: &GpuTimes) {
         p50_ns,
         p95_ns,
         p99_ns,
+        // GPU times are not negative, and none is subtracted from a sum.
+        counters: Unsaved(Some(Counters {
+            self_ns: totals.own,
+            sum_ns: totals.sum,
+        })),
         ..Times::default()
     });
     if totals.calls > 0 {
@@ -113,4 +122,73 @@ fn set_cuda(row: &mut Row, totals: &GpuTimes) {
 
 fn ns(ticks: f64) -> f64 {
     clock().nanoseconds(ticks).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::panic::Location;
+
+    use profiler_report::Summary;
+
+    use super::*;
+    use crate::name::declared;
+
+    /// Returns the counters of a name as Prometheus reads them, by the metric with its labels.
+    fn scrape(name: &'static Name) -> BTreeMap<String, f64> {
+        // As that of a file, which has a series of its own however many names other tests have made.
+        let row = Row {
+            number: Unsaved(None),
+            ..of(name).expect("it was called")
+        };
+        let summary = Summary {
+            rows: vec![row],
+            ..Summary::default()
+        };
+        let text = summary.to_prometheus();
+        let ends = ["_total", "_sum", "_count", "_bucket"];
+        let is_counter = |series: &str| {
+            let metric = series.split('{').next().unwrap_or(series);
+            ends.iter().any(|end| metric.ends_with(end))
+        };
+        let samples = text.lines().filter_map(|line| line.rsplit_once(' '));
+        let counters = samples.filter(|(series, _)| !series.starts_with('#') && is_counter(series));
+        counters
+            .map(|(series, value)| (series.to_owned(), value.parse().expect("a number")))
+            .collect()
+    }
+
+    #[test]
+    fn no_counter_falls_where_the_clock_makes_single_times_negative() {
+        let name = declared("row: near zero", Location::caller());
+        let cell = name.new_cell().expect("memory");
+        let long = 1_000_000_007;
+        let _ = cell.count(long, long, true);
+        let mut before = scrape(name);
+        let mut rises = 0;
+        for call in 0..3_000_i64 {
+            // From −7 to 3, so that the sums fall in the long run.
+            let ticks = 7 * call % 11 - 7;
+            rises += ticks.max(0);
+            let outermost = call % 4 != 0;
+            let _ = cell.count(ticks, ticks, outermost);
+            let now = scrape(name);
+            assert_eq!(now.len(), before.len());
+            for (series, value) in &now {
+                assert!(*value >= before[series], "{series} falls at call {call}");
+            }
+            before = now;
+        }
+        let counter = |metric: &str| {
+            let series = format!("{metric}{{name=\"row: near zero\",clock=\"cpu\"}}");
+            before[&series]
+        };
+        let seconds = ns((long + rises) as f64) / 1e9;
+        for metric in ["profiler_self_seconds_total", "profiler_call_seconds_sum"] {
+            assert!((counter(metric) / seconds - 1.0).abs() < 1e-12, "{metric}");
+        }
+        let times = of(name).and_then(|row| row.cpu).expect("calls");
+        let own = ns(name.totals().own as f64);
+        assert!((times.self_ns - own).abs() < 1e-6, "the row keeps the sum");
+    }
 }

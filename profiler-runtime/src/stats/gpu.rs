@@ -17,10 +17,10 @@ const MIN_CALLS_TO_JUDGE: u64 = 32;
 #[derive(Clone, Debug)]
 pub(crate) struct GpuTimes {
     pub(crate) calls: u64,
-    /// The sum over outermost calls. A recursive call is part of the call around it and adds nothing.
+    /// The sum over calls that are not inside another one with a time on their stream.
     pub(crate) total: f64,
     /// The sum over all calls, recursive ones included: what the mean is taken of.
-    sum: f64,
+    pub(crate) sum: f64,
     pub(crate) own: f64,
     sum_of_squares: f64,
     pub(crate) min: f64,
@@ -57,7 +57,8 @@ pub(crate) struct GpuCall {
     /// How long the CPU was busy with the call, including the time to record the events. `None` if that is not known, since
     /// streams were bound while it was open.
     pub(crate) launch_ns: Option<f64>,
-    pub(crate) outermost: bool,
+    /// What the call adds to the total: its time without that of calls of the name inside it on its stream, which are counted.
+    pub(crate) total: f64,
     pub(crate) stream_key: StreamKey,
     /// `true` if neither the call nor its thread named the stream.
     pub(crate) is_fallback: bool,
@@ -91,9 +92,7 @@ impl GpuTimes {
         let ns = call.ns;
         self.calls += 1;
         self.sum += ns;
-        if call.outermost {
-            self.total += ns;
-        }
+        self.total += call.total;
         self.own += call.own;
         self.sum_of_squares += ns * ns;
         self.min = self.min.min(ns);
@@ -209,18 +208,18 @@ mod tests {
         ns: 10_000.0,
         own: 10_000.0,
         launch_ns: Some(20_000.0),
-        outermost: true,
+        total: 10_000.0,
         stream_key: StreamKey::NOWHERE,
         is_fallback: true,
     };
 
     #[test]
-    fn a_recursive_call_is_in_the_mean_but_not_in_the_total() {
+    fn a_recursive_call_is_in_the_mean_and_once_in_the_total() {
         let mut times = GpuTimes::new();
-        for (ns, outermost) in [(30.0, false), (50.0, true)] {
+        for (ns, total) in [(30.0, 30.0), (50.0, 20.0)] {
             times.count(&GpuCall {
                 ns,
-                outermost,
+                total,
                 ..IDLE_CALL
             });
         }

@@ -2,6 +2,8 @@
 
 use profiler_report::internal::Buckets;
 
+use super::rises::Rises;
+
 /// The sum of cells.
 #[derive(Clone, Debug)]
 pub(crate) struct Totals {
@@ -16,6 +18,10 @@ pub(crate) struct Totals {
     /// The time of recursive calls, which `total` contains.
     pub(crate) recursive_total: i64,
     pub(crate) own: i64,
+    /// The rises of `own`.
+    pub(crate) own_rises: Rises,
+    /// Those of the sum of all times.
+    pub(crate) rises: Rises,
     /// The sum of the squares of all times. Saturates, after 2⁶⁰ calls of a minute.
     squares: u128,
     /// `u64::MAX` if nothing was counted.
@@ -51,6 +57,8 @@ impl Totals {
             total: 0,
             recursive_total: 0,
             own: 0,
+            own_rises: Rises::new(),
+            rises: Rises::new(),
             squares: 0,
             min: u64::MAX,
             max: 0,
@@ -90,17 +98,13 @@ impl Totals {
 
     /// Returns the mean of all times.
     pub(crate) fn mean(&self) -> f64 {
-        self.every_total() / self.calls().max(1) as f64
+        self.every_total() as f64 / self.calls().max(1) as f64
     }
 
     /// Returns the standard deviation of all times, as that of a whole population and not of a sample.
     pub(crate) fn deviation(&self) -> f64 {
         let times = u128::from(self.calls().max(1));
-        let total = u128::from(
-            self.total
-                .saturating_add(self.recursive_total)
-                .unsigned_abs(),
-        );
+        let total = u128::from(self.every_total().unsigned_abs());
         // The square of `times` times the variance. In integers, because the difference of two nearly equal floats has
         // few valid digits; they overflow after years of measured time.
         let exact = times
@@ -125,8 +129,14 @@ impl Totals {
         self.max = self.max.max(max);
     }
 
-    fn every_total(&self) -> f64 {
-        self.total as f64 + self.recursive_total as f64
+    /// Takes the sums as a further reading of those whose rises are added up.
+    pub(crate) fn note_rises(&mut self) {
+        self.own_rises.note(self.own);
+        self.rises.note(self.every_total());
+    }
+
+    fn every_total(&self) -> i64 {
+        self.total.saturating_add(self.recursive_total)
     }
 }
 

@@ -20,7 +20,7 @@ mod site_decision;
 mod site_state;
 
 use std::sync::atomic::{
-    AtomicU32,
+    AtomicU32, AtomicUsize,
     Ordering::{Relaxed, Release},
 };
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
@@ -30,6 +30,7 @@ use profiler_host::diagnostics;
 use profiler_host::process::platform::HAS_CLOCK;
 use profiler_host::sync::{Lock, RaceCell, ReentrancyGuard};
 
+use crate::clock::{Spans, now};
 use crate::config::{Filter, Settings};
 use crate::name::Name;
 use crate::stats::set_cell_memory;
@@ -113,6 +114,10 @@ pub(crate) struct Control {
     /// The number of [`pause`] calls that are running.
     bypasses: u32,
     generation: u32,
+    /// When measuring was off, in ticks.
+    off: Spans,
+    /// Since when it is.
+    off_since: Option<u64>,
     /// `true` once the profiler has started. Until then the word stays [`UNINITIALIZED`], though the settings may have
     /// been read and turn measuring off: no call would start the profiler, and no summary would say that it is off.
     is_published: bool,
@@ -152,6 +157,7 @@ pub(crate) fn with_control<T>(change: impl FnOnce(&mut Control) -> T) -> T {
         // Pairs with the fence of `was_off_since`.
         SWITCH.store(word, Release);
         site_state::follow_all(word);
+        control.note_off();
     }
     drop(guard);
     drop(reentrancy);
@@ -174,6 +180,8 @@ impl Control {
             was_paused: false,
             bypasses: 0,
             generation: GENERATION,
+            off: Spans::new(),
+            off_since: None,
             is_published: false,
             default_logger,
             recording: false,
@@ -206,6 +214,22 @@ impl Control {
         };
         control.new_generation();
         control
+    }
+
+    /// Notes when measuring goes off and on.
+    fn note_off(&mut self) {
+        if !HAS_CLOCK {
+            return;
+        }
+        match self.off_since {
+            None if !self.is_on() => self.off_since = Some(now()),
+            Some(since) if self.is_on() => {
+                self.off_since = None;
+                self.off.add(since, now());
+            }
+            _ => return,
+        }
+        SWITCHES.fetch_add(1, Relaxed);
     }
 
     fn is_on(&self) -> bool {
@@ -347,6 +371,25 @@ pub(crate) fn is_enabled() -> bool {
     } else {
         with_control(|control| control.is_on())
     }
+}
+
+/// How often measuring has been turned off or on.
+static SWITCHES: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns how often measuring has been turned off or on: [`off_spans`] changes with it.
+pub(crate) fn switches() -> usize {
+    SWITCHES.load(Relaxed)
+}
+
+/// Returns when measuring was off, in ticks. If it is now, that has no end.
+pub(crate) fn off_spans() -> Spans {
+    with_control(|control| {
+        let mut off = control.off.clone();
+        if let Some(since) = control.off_since {
+            off.add(since, u64::MAX);
+        }
+        off
+    })
 }
 
 /// Runs `f` with measuring off on all threads.

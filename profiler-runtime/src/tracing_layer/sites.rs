@@ -150,7 +150,7 @@ impl SpanSite {
     #[cold]
     #[inline(never)]
     pub(super) fn decide_new(&self, metadata: &'static Metadata<'static>) -> bool {
-        let decision = self.decide(|| Some(name_of(metadata)));
+        let decision = self.decide(|| name::make_room(None).then(|| name_of(metadata)));
         decision.is_some_and(|decision| !decision.is_excluded())
     }
 

@@ -4,12 +4,12 @@ use std::sync::atomic::{
     AtomicBool,
     Ordering::{Acquire, Release},
 };
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use profiler_runtime::report::{SampledCharge, SampledIdle};
-use profiler_runtime::{builder, scope, summary};
-use profiler_tests::gpu::{Gpu, driver, settle, started};
+use profiler_runtime::{builder, pause, scope, set_enabled, summary};
+use profiler_tests::gpu::{Gpu, driver, settle, started, tell};
 
 const PAUSE: Duration = Duration::from_millis(20);
 /// Far more steps than any machine needs.
@@ -151,4 +151,77 @@ fn the_environment_overrides_the_program() {
         account().is_some() && has_sampler()
     });
     assert!(is_on);
+}
+
+/// Runs `between` after one GPU time and before another one. Returns the account, how long `between` says that nothing was known,
+/// and how long all of it took.
+fn account_around(between: impl FnOnce(&dyn Fn()) -> Duration) -> (SampledIdle, [f64; 2]) {
+    let (_profiler, gpu, stream) = started();
+    let forward = || {
+        {
+            let _forward = scope!("forward", stream = &stream);
+            gpu.spin(&stream, 2_000_000);
+        }
+        stream.synchronize().expect("nothing failed");
+        settle();
+    };
+    // The account begins with the first one.
+    forward();
+    let begin = Instant::now();
+    forward();
+    let inside = between(&forward);
+    forward();
+    let whole = begin.elapsed();
+    let ns = |time: Duration| time.as_nanos() as f64;
+    let account = account().expect("two GPU times were read");
+    (account, [ns(inside), ns(whole)])
+}
+
+/// Returns how long ten of these take.
+fn ten(forward: &dyn Fn()) -> Duration {
+    let begin = Instant::now();
+    (0..10).for_each(|_| forward());
+    begin.elapsed()
+}
+
+/// Asserts that the account does not know this part of a time, and takes none of it for idle.
+#[track_caller]
+fn assert_unknown((account, [inside, whole]): &(SampledIdle, [f64; 2])) {
+    // The clocks of the test and of the account differ in their steps.
+    let margin = 100_000.0;
+    assert!(account.unknown_ns >= inside - margin, "{inside}: {account:?}");
+    assert!(account.idle_ns <= whole - inside + margin, "{whole}: {account:?}");
+    let line = account.line();
+    assert!(line.is_none_or(|line| line.contains("it is not known")));
+    let json = summary().to_json();
+    assert!(json.contains("\"unknown_ns\":") && !json.contains("\"unknown_ns\":0,"), "{json}");
+}
+
+#[test(on = driver().script("clock real"))]
+fn while_measuring_is_off_the_device_is_not_known_to_be_idle() {
+    let account = account_around(|forward| {
+        set_enabled(false);
+        let took = ten(forward);
+        set_enabled(true);
+        took
+    });
+    assert_unknown(&account);
+}
+
+#[test(on = driver().script("clock real"))]
+fn during_a_pause_the_device_is_not_known_to_be_idle() {
+    let account = account_around(|forward| pause(|| ten(forward)));
+    assert_unknown(&account);
+}
+
+#[test(on = driver().script("clock real"))]
+fn while_gpu_times_are_lost_the_device_is_not_known_to_be_idle() {
+    let account = account_around(|forward| {
+        tell("fault cuEventRecord always return 1");
+        let took = ten(forward);
+        tell("clear-faults");
+        took
+    });
+    assert!(!summary().cuda.lost.is_empty());
+    assert_unknown(&account);
 }

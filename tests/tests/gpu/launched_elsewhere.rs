@@ -84,6 +84,32 @@ fn record_fills(program: &Program, is_inside: bool) -> Arc<Trace> {
 }
 
 #[test(on = with_cupti())]
+fn fills_for_a_scope_that_ends_out_of_order_are_its_own() {
+    let _profiler = init().expect("set up");
+    let program = Program::new();
+    let stream = program.gpu.stream();
+    let memory = Mutex::new(memory(&stream));
+    let trace = program.record(|program| {
+        let fill = |asker: Handle| {
+            bind(&program.gpu.context);
+            let _asker = asker.enter();
+            let mut memory = memory.lock().expect("no panic");
+            program.fill(&stream, &mut memory, Some("asks"));
+        };
+        with_runner(fill, |fill| {
+            let first = scope!("first");
+            let asks = scope!("asks");
+            let asker = Handle::current();
+            fill(asker.clone());
+            drop(first);
+            fill(asker);
+            drop(asks);
+        });
+    });
+    assert_all(&trace, &program);
+}
+
+#[test(on = with_cupti())]
 fn fills_that_another_thread_launches_in_an_entered_handle_are_the_askers() {
     let _profiler = init().expect("set up");
     let program = Program::new();

@@ -86,9 +86,9 @@ struct Expected {
 }
 
 impl Expected {
-    fn add(&mut self, ns: f64, own: f64, outermost: bool) {
+    fn add(&mut self, ns: f64, own: f64, is_inside_another: bool) {
         self.timed += 1;
-        self.total += if outermost { ns } else { 0.0 };
+        self.total += if is_inside_another { 0.0 } else { ns };
         self.own += own;
     }
 
@@ -107,14 +107,32 @@ impl Expected {
 }
 
 /// A scope of the model.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Open {
-    name: usize,
-    caller: Option<usize>,
-    stream: usize,
+    call: Call,
     begin: Option<u64>,
     /// The time of the measured scopes inside it on its stream.
     children: u64,
+}
+
+/// What a scope has in common with others that it may be inside of.
+#[derive(Clone, Debug)]
+struct Call {
+    /// Unique in its program.
+    number: usize,
+    name: usize,
+    caller: Option<usize>,
+    stream: usize,
+    /// The calls that were open around it.
+    around: Vec<usize>,
+}
+
+/// A call with a GPU time.
+#[derive(Clone, Debug)]
+struct Timed {
+    call: Call,
+    ns: f64,
+    own: f64,
 }
 
 /// A model of the device and the profiler, in a few lines.
@@ -124,6 +142,8 @@ struct Model {
     tails: [u64; STREAMS],
     captures: [bool; STREAMS],
     open: Vec<Open>,
+    calls: usize,
+    timed: Vec<Timed>,
     names: [Expected; NAMES],
     /// By caller and callee.
     edges: BTreeMap<(Option<usize>, usize), Expected>,
@@ -151,10 +171,16 @@ impl Model {
 
     fn open(&mut self, name: usize, stream: usize, refused: bool) {
         let begin = self.record(stream, refused);
-        self.open.push(Open {
+        let call = Call {
+            number: self.calls,
             name,
-            caller: self.open.last().map(|caller| caller.name),
+            caller: self.open.last().map(|caller| caller.call.name),
             stream,
+            around: self.open.iter().map(|open| open.call.number).collect(),
+        };
+        self.calls += 1;
+        self.open.push(Open {
+            call,
             begin,
             children: 0,
         });
@@ -162,13 +188,14 @@ impl Model {
 
     fn close(&mut self, refused: bool, unreadable: bool) {
         let Some(scope) = self.open.pop() else { return };
-        let edge = (scope.caller, scope.name);
-        self.names[scope.name].calls += 1;
+        let (name, stream) = (scope.call.name, scope.call.stream);
+        self.names[name].calls += 1;
+        let edge = (scope.call.caller, name);
         self.edges.entry(edge).or_default().calls += 1;
-        let end = scope.begin.and_then(|_| self.record(scope.stream, refused));
+        let end = scope.begin.and_then(|_| self.record(stream, refused));
         let around = self.open.iter_mut().rev();
         let mut around =
-            around.filter(|outer| outer.stream == scope.stream && outer.begin.is_some());
+            around.filter(|outer| outer.call.stream == stream && outer.begin.is_some());
         let (Some(begin), Some(end), false) = (scope.begin, end, unreadable) else {
             // Its children count as children of the enclosing scope.
             if let Some(outer) = around.next() {
@@ -183,17 +210,34 @@ impl Model {
         if let Some(outer) = self
             .open
             .last()
-            .filter(|outer| outer.stream != scope.stream)
+            .filter(|outer| outer.call.stream != stream)
         {
-            self.names[outer.name].elsewhere += ns as f64;
+            self.names[outer.call.name].elsewhere += ns as f64;
         }
-        let around = || self.open.iter();
-        let outermost = around().all(|outer| outer.name != scope.name);
-        let primitive = around().all(|outer| (outer.caller, outer.name) != edge);
-        let own = (ns - scope.children) as f64;
-        self.names[scope.name].add(ns as f64, own, outermost);
-        let expected = self.edges.entry(edge).or_default();
-        expected.add(ns as f64, own, primitive);
+        self.timed.push(Timed {
+            call: scope.call,
+            ns: ns as f64,
+            own: (ns - scope.children) as f64,
+        });
+    }
+
+    /// Adds up the GPU times. A total is that of the calls that are not inside another one of the name, or of the caller and
+    /// callee, which has a GPU time on the same stream.
+    fn add_up(&mut self) {
+        let timed = std::mem::take(&mut self.timed);
+        for Timed { call, ns, own } in &timed {
+            let around = || {
+                timed.iter().filter(|outer| {
+                    outer.call.stream == call.stream && call.around.contains(&outer.call.number)
+                })
+            };
+            let edge = |call: &Call| (call.caller, call.name);
+            let in_name = around().any(|outer| outer.call.name == call.name);
+            let in_edge = around().any(|outer| edge(&outer.call) == edge(call));
+            self.names[call.name].add(*ns, *own, in_name);
+            let expected = self.edges.entry(edge(call)).or_default();
+            expected.add(*ns, *own, in_edge);
+        }
     }
 }
 
@@ -417,7 +461,13 @@ impl<'a> Program<'a> {
         }
         (0..STREAMS).for_each(|stream| self.end_capture(stream));
         self.settle();
+        self.model.add_up();
         let summary = summary();
+        for row in &summary.rows {
+            let Some(cuda) = row.cuda else { continue };
+            let is_whole = cuda.self_ns <= cuda.total_ns * (1.0 + 1e-9);
+            prop_assert!(is_whole, "{}: {:?}", row.name, cuda);
+        }
         if has_tree {
             self.compare_tree(&summary)?;
         }

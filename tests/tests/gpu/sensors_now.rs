@@ -131,3 +131,32 @@ fn a_reading_that_a_device_does_not_have_is_named() {
         "{reason}"
     );
 }
+
+fn names_the_device(ran: &Ran) {
+    let block = "\nGPU 1\n  missing      GPU 1 of nvidia-smi cannot be opened (code 15";
+    let found = ran.stdout.contains(block);
+    assert!(found, "{}", ran.stdout);
+    assert!(ran.stdout.contains("GPU 2 Simulated Device 2\n"), "{}", ran.stdout);
+}
+
+fn lost() -> OnDriver {
+    nvml().table(
+        [
+            ("handle", "nvmlDeviceGetHandleByIndex_v2"),
+            ("UUID", "nvmlDeviceGetUUID"),
+        ],
+        |driver, call| {
+            let script = format!("devices 3; fault {call} nth 2 return 15");
+            driver.script(&script).then(names_the_device)
+        },
+    )
+}
+
+#[test(on = lost().warnings(0))]
+fn a_device_that_cannot_be_opened_is_named_beside_the_others() {
+    assert!(is(smi(), ExitCode::FAILURE));
+    let gpus = sample_gpus().expect("the others are read");
+    let opened: Vec<bool> = gpus.iter().map(|gpu| gpu.is_opened()).collect();
+    // The fault was that of the command line.
+    assert_eq!(opened, [true; 3]);
+}

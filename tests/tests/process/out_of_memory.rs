@@ -73,6 +73,27 @@ fn calls_without_memory_for_their_statistics_are_counted() {
 }
 
 #[test(measuring)]
+fn calls_of_new_names_without_memory_for_these_are_counted() {
+    // The profiler's one-time allocations.
+    drop(scope!("memory: first"));
+    let texts: Vec<String> = (0..200).map(|number| format!("memory: {number}")).collect();
+    let refused = refusing(CELLS, || {
+        for text in &texts {
+            drop(scope!(text));
+        }
+        drop(scope!("memory: declared"));
+    });
+    assert!(refused > 0, "it asks for more");
+    assert_eq!(summary().unmeasured, 201);
+    for text in &texts {
+        drop(scope!(text));
+    }
+    drop(scope!("memory: declared"));
+    assert_eq!((row("memory: 199").calls, row("memory: declared").calls), (1, 1));
+    assert_eq!(summary().unmeasured, 201);
+}
+
+#[test(measuring)]
 fn a_span_that_closes_without_memory_is_counted() {
     let subscriber = tracing_subscriber::registry().with(ProfilerLayer::new());
     tracing::subscriber::with_default(subscriber, || {

@@ -162,6 +162,29 @@ fn names_beyond_the_first_ones_share_a_series_and_no_counter_falls() {
     }
 }
 
+/// Works if it is told to, and returns early if not, which takes about as long as to read the clock.
+fn work_or_return(micros: u64) {
+    let _scope = scope!("prometheus: early");
+    if micros > 0 {
+        profiler_tests::work(micros);
+    }
+}
+
+#[test]
+fn no_counter_falls_while_a_function_returns_early() {
+    work_or_return(2_000);
+    let mut before = samples(&summary().to_prometheus());
+    for scrape in 0..3_000 {
+        work_or_return(0);
+        let now = samples(&summary().to_prometheus());
+        for (series, value) in now.iter().filter(|(series, _)| series.contains("early")) {
+            let is_gauge = series.starts_with("profiler_open_calls");
+            assert!(is_gauge || *value >= before[series], "{series} falls at {scrape}");
+        }
+        before = now;
+    }
+}
+
 #[test(env = [("PROFILER_ENABLED", "1")])]
 fn a_file_for_the_collector_is_the_same_text() {
     let Some(folder) = child::dir() else {

@@ -32,6 +32,12 @@ impl ReentrancyGuard {
         (!Self::is_entered()).then(Self::enter)
     }
 
+    /// [`try_enter`](Self::try_enter), which one of the profiler's own threads may do too while it runs code of the user: it then
+    /// holds no lock.
+    pub fn try_enter_unless_busy() -> Option<Self> {
+        (ENTERED.get() & !FOREVER == 0).then(Self::enter)
+    }
+
     /// Marks the thread until the guard is dropped, also if it is marked already.
     pub(super) fn enter() -> Self {
         ENTERED.set(ENTERED.get() + 1);
@@ -84,6 +90,10 @@ mod tests {
         let is_entered = std::thread::spawn(|| {
             ReentrancyGuard::enter_permanently();
             drop(ReentrancyGuard::try_enter());
+            let between = ReentrancyGuard::try_enter_unless_busy();
+            let inside = ReentrancyGuard::try_enter_unless_busy();
+            assert!(between.is_some() && inside.is_none());
+            drop(between);
             ReentrancyGuard::is_entered()
         });
         assert!(is_entered.join().expect("it does not panic"));

@@ -12,6 +12,7 @@ use crate::covered::{covered, is_bound, streams};
 use crate::group_by::GroupBy;
 use crate::idle;
 use crate::kernels::{AllKernels, of_timeline};
+use crate::reported::is_reported;
 use crate::row::{MemoryStats, OwnMemory};
 use crate::share::{share_cpu, share_cuda};
 use crate::sort::SortKey;
@@ -109,7 +110,7 @@ pub(crate) fn of_devices(
     let text_of = |slice: &Slice| texts.get(slice.name as usize).copied().unwrap_or(NONE);
     let covered = covered(timeline, callers);
     let launched = launched(timeline, callers, &covered);
-    let gpu = gpu_times(timeline, callers, &launched, text_of, measured.gpu_cost_ns);
+    let gpu = gpu_times(timeline, callers, &launched, measured.gpu_cost_ns);
     let is_call = |index: usize| match slices[index].kind {
         SliceKind::Call | SliceKind::AsyncCall => true,
         SliceKind::GpuWork => launched[index] == Launched::WithRow,
@@ -284,7 +285,6 @@ fn gpu_times(
     timeline: &Timeline,
     callers: &[u32],
     launched_as: &[Launched],
-    text_of: impl Fn(&Slice) -> u32,
     cost_ns: f64,
 ) -> Vec<Option<CallGpuTime>> {
     let slices = &timeline.slices;
@@ -314,9 +314,8 @@ fn gpu_times(
             SliceKind::GpuScope => *caller as usize,
             _ => continue,
         };
-        // A time that something else measured has another name, and says nothing of the launches.
-        let call = slices.get(*caller as usize).map(&text_of);
-        let is_of_call = slice.kind == SliceKind::GpuScope && call == Some(text_of(slice));
+        let is_reported = is_reported(timeline, slice, *caller);
+        let is_of_call = slice.kind == SliceKind::GpuScope && *caller != NONE && !is_reported;
         // Before a stream was bound, the call may have done anything.
         let is_judged = is_of_call && !is_bound(timeline, *caller);
         let is_launch_bound = is_judged.then(|| {
@@ -324,7 +323,9 @@ fn gpu_times(
             let launching = ns(slices[belongs_to].duration_ns) + cost_ns;
             launching >= ns(slice.total_ns())
         });
-        let time = measured[belongs_to].get_or_insert(CallGpuTime {
+        let before = measured[belongs_to].filter(|time| time.is_measured || is_reported);
+        let reported = measured[belongs_to].map_or(0.0, |time| time.reported);
+        let mut time = before.unwrap_or(CallGpuTime {
             ns: 0.0,
             own: 0.0,
             // A function may have the name of the kernel that it launches, whose time is then in its own.
@@ -337,9 +338,16 @@ fn gpu_times(
                     .unwrap_or(slice.track)
             },
             is_launch_bound,
+            is_measured: !is_reported,
+            reported,
         });
-        time.ns += ns(slice.total_ns());
-        time.own += ns(slice.self_ns);
+        if is_reported {
+            time.reported += ns(slice.total_ns());
+        } else {
+            time.ns += ns(slice.total_ns());
+            time.own += ns(slice.self_ns);
+        }
+        measured[belongs_to] = Some(time);
     }
     // A call comes after its caller.
     for index in (0..slices.len()).rev() {
@@ -356,6 +364,8 @@ fn gpu_times(
             own,
             stream: NONE,
             is_launch_bound: None,
+            is_measured: true,
+            reported: 0.0,
         })
     });
     measured

@@ -29,6 +29,7 @@ pub(super) struct Call {
 /// The GPU time of a call, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallGpuTime {
+    /// Without what the program reported.
     pub(super) ns: f64,
     /// Without that of other calls inside.
     pub(super) own: f64,
@@ -36,6 +37,10 @@ pub(super) struct CallGpuTime {
     pub(super) stream: u32,
     /// Did the device wait for launches? `None` if the call did not measure it.
     pub(super) is_launch_bound: Option<bool>,
+    /// `false` if there is only what the program reported.
+    pub(super) is_measured: bool,
+    /// What the program reported: it is in the sums, and no time of a call.
+    pub(super) reported: f64,
 }
 
 /// Sums over calls.
@@ -50,7 +55,7 @@ pub(super) struct Sums {
     /// The time of outermost calls, where a future counts only with its polls.
     busy: i64,
     own: i64,
-    cuda_calls: u64,
+    has_cuda: bool,
     cuda_total: f64,
     cuda_own: f64,
     open: OpenCalls,
@@ -70,19 +75,23 @@ impl Sums {
             self.busy = self.busy.saturating_add(call.busy);
         }
         if let Some(gpu) = &call.gpu {
-            let is_outermost = self.open.enter_stream(gpu.stream);
-            self.count_gpu(gpu.ns, gpu.own, is_outermost);
+            if gpu.is_measured {
+                let is_outermost = self.open.enter_stream(gpu.stream);
+                self.count_gpu(gpu.ns, gpu.own, is_outermost);
+            }
+            self.count_gpu(gpu.reported, gpu.reported, true);
         }
         is_outermost
     }
 
     /// Leaves a call. Returns `true` if it was outermost.
     pub(super) fn leave(&mut self, call: &Call) -> bool {
-        self.open.leave(call.gpu.as_ref().map(|gpu| gpu.stream))
+        let measured = call.gpu.as_ref().filter(|gpu| gpu.is_measured);
+        self.open.leave(measured.map(|gpu| gpu.stream))
     }
 
     fn count_gpu(&mut self, ns: f64, own: f64, is_outermost: bool) {
-        self.cuda_calls += 1;
+        self.has_cuda = true;
         self.cuda_own += own;
         if is_outermost {
             self.cuda_total += ns;
@@ -96,7 +105,9 @@ impl Sums {
 
     /// Returns total and self time on the GPU, in nanoseconds; `None` if no call has one.
     pub(super) fn cuda(&self) -> Option<[f64; 2]> {
-        (self.cuda_calls > 0).then(|| [self.cuda_total, self.cuda_own.max(0.0)])
+        let own = self.cuda_own.max(0.0);
+        // Futures that overlap inside of another call of the row have more time of their own than that call.
+        self.has_cuda.then(|| [self.cuda_total.max(own), own])
     }
 }
 
@@ -135,7 +146,7 @@ impl Tally {
         }
         self.without_cuda += u64::from(call.lacks_cuda);
         if let Some(gpu) = &call.gpu {
-            self.cuda.push(gpu.ns);
+            self.cuda.extend(gpu.is_measured.then_some(gpu.ns));
             self.judged += u64::from(gpu.is_launch_bound.is_some());
             self.launch_bound += u64::from(gpu.is_launch_bound == Some(true));
         }
@@ -173,12 +184,13 @@ impl Tally {
             ..times
         });
         row.too_short = row.cpu.as_ref().is_some_and(|cpu| cpu.p50_ns < shortest_ns);
-        let cuda = self.sums.cuda().zip(Times::of_calls(self.cuda));
+        let single = Times::of_calls(self.cuda).unwrap_or_default();
+        let cuda = self.sums.cuda();
         row.launch_bound = (self.judged > 0).then(|| self.launch_bound as f64 / self.judged as f64);
-        row.cuda = cuda.map(|([total, own], times)| Times {
+        row.cuda = cuda.map(|[total, own]| Times {
             total_ns: total,
             self_ns: own,
-            ..times
+            ..single
         });
     }
 }

@@ -78,7 +78,7 @@ impl Compact {
                 .callers_only
                 .extend(node.is_caller_only.then_some(index));
             let hidden = node.hidden;
-            if hidden.calls > 0 {
+            if hidden != HiddenCalls::default() {
                 let hidden = (index, hidden.calls, hidden.cpu_ns, hidden.cuda_ns);
                 compact.hidden.push(hidden);
             }
@@ -121,6 +121,7 @@ impl Compact {
                 calls,
                 cpu_ns,
                 cuda_ns,
+                pair_cuda_ns: 0.0,
                 non_exhaustive: (),
             };
         }

@@ -36,7 +36,8 @@ struct Sums {
 }
 
 impl Sums {
-    /// Adds a node. Its total counts if it is not inside another node of its key, except for the hidden calls.
+    /// Adds a node. Its total on the CPU counts if it is not inside another node of its key, except for the hidden calls. On the
+    /// GPU, what is inside other calls does not depend on the path: it is all in `hidden`.
     fn add(&mut self, node: &CallNode, is_inside_itself: bool, hidden: HiddenCalls) {
         self.calls = self.calls.saturating_add(node.calls);
         if !is_inside_itself {
@@ -44,12 +45,12 @@ impl Sums {
             let primitive = node.calls.saturating_sub(others);
             self.primitive_calls = self.primitive_calls.saturating_add(primitive);
         }
-        for (sum, times, hidden_ns) in [
-            (&mut self.cpu, node.cpu, hidden.cpu_ns),
-            (&mut self.cuda, node.cuda, hidden.cuda_ns),
+        for (sum, times, is_inside, hidden_ns) in [
+            (&mut self.cpu, node.cpu, is_inside_itself, hidden.cpu_ns),
+            (&mut self.cuda, node.cuda, false, hidden.cuda_ns),
         ] {
             if let Some(times) = times {
-                let total_ns = if is_inside_itself {
+                let total_ns = if is_inside {
                     0.0
                 } else {
                     (times.total_ns - hidden_ns).max(0.0)
@@ -90,7 +91,11 @@ impl CallTree {
             Some(Arc::clone(&caller.name))
         };
         let pair = |node: &CallNode| (caller(node), Arc::clone(&node.name));
-        let sums = self.sums_by(pair, |_| HiddenCalls::default()).into_iter();
+        let of_pair = |node: &CallNode| HiddenCalls {
+            cuda_ns: node.hidden.pair_cuda_ns,
+            ..HiddenCalls::default()
+        };
+        let sums = self.sums_by(pair, of_pair).into_iter();
         // Nothing called what only says who called others.
         let sums = sums.filter(|(first, sums)| !first.is_caller_only || sums.calls > 0);
         let edge = |(first, sums): (&CallNode, Sums)| CallEdge {
@@ -104,7 +109,7 @@ impl CallTree {
         sums.map(edge).collect()
     }
 
-    /// Adds up the nodes that have the same key. In the total,
+    /// Adds up the nodes that have the same key. In the total on the CPU,
     /// a node inside another one of its key does not count again.
     fn sums_by<'t, K: Eq + Hash>(
         &'t self,
@@ -132,6 +137,10 @@ impl CallTree {
             } else {
                 open[number] -= 1;
             }
+        }
+        for cuda in sums.iter_mut().filter_map(|(_, sums)| sums.cuda.as_mut()) {
+            // Of a call on several streams, a file has one.
+            cuda.total_ns = cuda.total_ns.max(cuda.self_ns);
         }
         sums
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{CallNode, CallTree};
+use super::{CallNode, CallTree, HiddenCalls};
 use crate::text::json::{array, lines, object, string};
 use crate::text::{Field, nanoseconds};
 
@@ -47,7 +47,7 @@ impl CallTree {
 
     fn hidden_json(&self) -> impl Iterator<Item = String> {
         let nodes = self.nodes.iter().map(|node| &node.hidden).enumerate();
-        let hidden = nodes.filter(|(_, hidden)| hidden.calls > 0);
+        let hidden = nodes.filter(|(_, hidden)| **hidden != HiddenCalls::default());
         hidden.map(|(index, hidden)| {
             array([
                 index.to_string(),

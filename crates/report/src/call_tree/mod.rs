@@ -57,7 +57,8 @@ pub struct CallNode {
     pub labels: CallLabels,
     /// All calls, recursive ones included.
     pub calls: u64,
-    /// Calls made while another call of this node was open. They are in the self time, not in the total.
+    /// Calls made while another call of this node was open. They are in the self time, not in the total on the CPU. In that on
+    /// the GPU, such a call is if no open call of the node has a time on its stream.
     pub recursive_calls: u64,
     /// The times on the CPU, if they were recorded.
     pub cpu: Option<EdgeTimes>,
@@ -89,8 +90,12 @@ pub struct HiddenCalls {
     pub calls: u64,
     /// Their total time on the CPU.
     pub cpu_ns: f64,
-    /// Their total time on the GPU.
+    /// The part of the node's total on the GPU that is inside the GPU times of other calls of the function on the same stream,
+    /// wherever these stand in the tree.
     pub cuda_ns: f64,
+    /// The part of it that is inside those of other calls of the same caller and callee. 0 in trees of a summary, where such
+    /// calls are on one node.
+    pub pair_cuda_ns: f64,
     #[doc(hidden)]
     pub non_exhaustive: (),
 }

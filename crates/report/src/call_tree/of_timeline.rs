@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{CallLabels, CallNode, CallTree, CallTreeOptions};
 use crate::covered::covered;
+use crate::reported::is_reported;
 use crate::timeline::{Replay, Slice, SliceKind, Timeline};
 use crate::walk::{NONE, Visit, Walk};
 
@@ -120,6 +121,9 @@ pub(crate) fn callers(timeline: &Timeline) -> Vec<u32> {
 struct OnGpu {
     total_ns: f64,
     self_ns: f64,
+    /// The part of the total that the program reported.
+    reported_ns: f64,
+    /// That of what was measured, if anything was.
     track: u32,
 }
 
@@ -128,11 +132,18 @@ fn scopes_on_gpu(timeline: &Timeline, callers: &[u32]) -> HashMap<usize, OnGpu> 
     let mut of_call: HashMap<usize, OnGpu> = HashMap::new();
     for (slice, caller) in timeline.slices.iter().zip(callers) {
         if slice.kind == SliceKind::GpuScope && *caller != NONE {
+            let is_reported = is_reported(timeline, slice, *caller);
             let times = of_call.entry(*caller as usize).or_insert(OnGpu {
                 total_ns: 0.0,
                 self_ns: 0.0,
+                reported_ns: 0.0,
                 track: slice.track,
             });
+            if is_reported {
+                times.reported_ns += ns(slice.total_ns());
+            } else if times.reported_ns >= times.total_ns {
+                times.track = slice.track;
+            }
             times.total_ns += ns(slice.total_ns());
             times.self_ns += ns(slice.self_ns);
         }
@@ -160,8 +171,19 @@ struct OpenSlice {
     index: usize,
     node: u32,
     edge: (u32, u32),
+    /// The track of its GPU time.
+    gpu_track: Option<u32>,
     /// `true` if the path of the node lacks some of the open calls.
     is_folded: bool,
+}
+
+/// Which other calls have a GPU time that a call's GPU time is inside of.
+#[derive(Clone, Copy, Default)]
+struct InsideOnGpu {
+    /// One of its function.
+    function: bool,
+    /// One of its caller and callee.
+    pair: bool,
 }
 
 /// A node while the tree is built.
@@ -241,6 +263,7 @@ impl<'t> TreeBuilder<'t> {
             && !is_recursive
             && open.is_some_and(|open| *open > 0)
             && !self.shows_recursion(node);
+        let gpu = gpu.map(|gpu| (gpu, self.inside_on_gpu(edge, gpu.track)));
         if let Some(open) = self.open_texts.get_mut(name as usize) {
             *open += 1;
         }
@@ -249,11 +272,28 @@ impl<'t> TreeBuilder<'t> {
             index,
             node,
             edge,
+            gpu_track: gpu
+                .filter(|(gpu, _)| gpu.total_ns > gpu.reported_ns)
+                .map(|(gpu, _)| gpu.track),
             is_folded: is_folded || is_recursive,
         });
         self.count(node, slice, gpu, is_recursive);
         if is_hidden {
-            self.count_hidden(node, slice, gpu);
+            self.count_hidden(node, slice);
+        }
+    }
+
+    /// Finds out which open calls with GPU times on a track a call of this pair is inside of.
+    fn inside_on_gpu(&self, edge: (u32, u32), track: u32) -> InsideOnGpu {
+        let open = self.open_texts.get(edge.1 as usize);
+        if open.is_none_or(|open| *open == 0) {
+            return InsideOnGpu::default();
+        }
+        let is_on_track = |open: &&OpenSlice| open.gpu_track == Some(track);
+        let on_track = || self.open.iter().rev().filter(is_on_track);
+        InsideOnGpu {
+            function: on_track().any(|open| open.edge.1 == edge.1),
+            pair: on_track().any(|open| open.edge == edge),
         }
     }
 
@@ -388,7 +428,13 @@ impl<'t> TreeBuilder<'t> {
         (at_ns < step.end_ns).then_some(step.number)
     }
 
-    fn count(&mut self, node: u32, slice: &Slice, gpu: Option<&OnGpu>, is_recursive: bool) {
+    fn count(
+        &mut self,
+        node: u32,
+        slice: &Slice,
+        gpu: Option<(&OnGpu, InsideOnGpu)>,
+        is_recursive: bool,
+    ) {
         let Some(counted) = self.nodes.get_mut(node as usize) else {
             return;
         };
@@ -404,8 +450,16 @@ impl<'t> TreeBuilder<'t> {
         } else {
             CallNode::add(&mut counted.cpu, total(duration), own);
         }
-        if let Some(gpu) = gpu {
-            CallNode::add(&mut counted.cuda, total(gpu.total_ns), gpu.self_ns);
+        if let Some((gpu, inside)) = gpu {
+            // The call that it is inside of is on this node too.
+            let is_part = is_recursive && inside.pair;
+            let measured_ns = gpu.total_ns - gpu.reported_ns;
+            let total_ns = if is_part { 0.0 } else { measured_ns };
+            let with_reported = total_ns + gpu.reported_ns;
+            CallNode::add(&mut counted.cuda, with_reported, gpu.self_ns);
+            let part = |is_inside: bool| if is_inside { total_ns } else { 0.0 };
+            counted.hidden.cuda_ns += part(inside.function);
+            counted.hidden.pair_cuda_ns += part(inside.pair);
         }
         if let Some(bytes) = slice.allocated_bytes {
             let sum = counted.allocated_bytes.get_or_insert_default();
@@ -417,28 +471,49 @@ impl<'t> TreeBuilder<'t> {
         }
     }
 
-    fn count_hidden(&mut self, node: u32, slice: &Slice, gpu: Option<&OnGpu>) {
+    fn count_hidden(&mut self, node: u32, slice: &Slice) {
         let hidden = &mut self.nodes[node as usize].hidden;
         hidden.calls += 1;
-        if slice.is_on_gpu() {
-            hidden.cuda_ns += ns(slice.total_ns());
-        } else {
+        if !slice.is_on_gpu() {
             hidden.cpu_ns += ns(slice.duration_ns);
         }
-        hidden.cuda_ns += gpu.map_or(0.0, |gpu| gpu.total_ns);
+    }
+
+    /// Finds out which nodes around one that has only the work below it will have that work too.
+    fn inside_work(&self, node: usize) -> InsideOnGpu {
+        let parent = |at: &usize| self.nodes[*at].parent.map(|parent| parent as usize);
+        let text = |at: usize| self.about[at].text;
+        let caller = |at: usize| parent(&at).map(text);
+        let mut inside = InsideOnGpu::default();
+        for around in std::iter::successors(Some(node), parent).skip(1) {
+            if text(around) == text(node) && self.nodes[around].cuda.is_none() {
+                inside.function = true;
+                inside.pair |= caller(around) == caller(node);
+            }
+        }
+        inside
     }
 
     fn finish(mut self) -> CallTree {
         // A node comes after its parent.
         for index in (0..self.nodes.len()).rev() {
             let work_ns = self.about[index].work_ns;
+            let is_of_work = work_ns > 0.0 && self.nodes[index].cuda.is_none();
+            let inside = if is_of_work {
+                self.inside_work(index)
+            } else {
+                InsideOnGpu::default()
+            };
             let node = &mut self.nodes[index];
             if let Some(cuda) = &mut node.cuda {
                 // The clocks of kernels and of events differ a little.
                 cuda.self_ns = cuda.self_ns.max(0.0);
             }
-            if work_ns > 0.0 && node.cuda.is_none() {
+            if is_of_work {
                 CallNode::add(&mut node.cuda, work_ns, 0.0);
+                let part = |is_inside: bool| if is_inside { work_ns } else { 0.0 };
+                node.hidden.cuda_ns += part(inside.function);
+                node.hidden.pair_cuda_ns += part(inside.pair);
             }
             if let Some(parent) = node.parent {
                 self.about[parent as usize].work_ns += work_ns;

@@ -9,6 +9,7 @@ use super::segments::{Work, segments, union};
 use super::threads::Threads;
 use super::{DeviceIdle, IdleCharge};
 use crate::call_tree;
+use crate::reported::is_reported;
 use crate::timeline::{Launch, Slice, SliceKind, Timeline, Track};
 use crate::walk::NONE;
 
@@ -114,9 +115,7 @@ pub(super) fn of_timeline(timeline: &Timeline) -> GpuPairs {
             continue;
         };
         let call = callers[index];
-        // A time that the program reported has another name than its call.
-        let of = slices.get(call as usize);
-        if of.is_some_and(|of| text(of) != text(slice)) {
+        if is_reported(timeline, slice, call) {
             continue;
         }
         let around = |call: u32| callers.get(call as usize).copied().unwrap_or(NONE);

@@ -315,17 +315,8 @@ fn cpu_self(row: &Row) -> f64 {
     row.cpu.map_or(0.0, |cpu| cpu.self_ns)
 }
 
-/// Returns how long the device surely worked for a function: in the pairs of calls that returned before their work ended. A pair
-/// that is around others also has the time between those. Times that were only reported are of the device alone.
 fn busy(row: &Row) -> f64 {
-    match row.cuda {
-        None => 0.0,
-        Some(cuda) if cuda.self_ns < cuda.total_ns => 0.0,
-        Some(cuda) => {
-            let unknown = if cuda.calls == 0 { 0.0 } else { 1.0 };
-            cuda.self_ns * (1.0 - row.launch_bound.unwrap_or(unknown))
-        }
-    }
+    cuda_self(row) * row.busy_part()
 }
 
 fn cuda_self(row: &Row) -> f64 {

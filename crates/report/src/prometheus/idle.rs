@@ -21,6 +21,7 @@ pub(super) fn write(text: &mut Text, devices: &[SampledIdle]) {
             ("busy", device.busy_ns),
             ("host-paced", device.host_paced_ns),
             ("idle", device.idle_ns),
+            ("not-known", device.unknown_ns),
         ];
         for (state, ns) in states {
             metric.sample(&[("gpu", &gpu), ("state", state)], ns / 1e9);

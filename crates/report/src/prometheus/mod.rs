@@ -4,7 +4,8 @@
 //! <https://prometheus.io/docs/practices/naming/>: base units, and `_total` at the end of counters.
 //!
 //! Counters must not fall while the program runs, or Prometheus takes them for those of a new process. So a name keeps
-//! its own series, whatever other names do: those called first have one each, and all later ones share one.
+//! its own series, whatever other names do: those called first have one each, and all later ones share one. Sums of times
+//! are [`Counters`](crate::times::Counters), which never fall.
 
 mod devices;
 mod idle;
@@ -33,14 +34,15 @@ impl Summary {
     /// | `profiler_lost_spans_total` | `reason` | spans of `tracing` that are missing or incomplete |
     /// | `profiler_lost_gpu_times_total` | `reason` | calls without the GPU time that they should have |
     /// | `profiler_gpu_*` | `gpu`, `uuid` | power, memory, load and energy of devices that are sampled |
-    /// | `profiler_gpu_state_seconds` | `gpu`, `state` | how long a device was `busy`, `host-paced` or `idle`, by [`SampledIdle`](crate::SampledIdle). It can fall: what is read late moves to another state |
+    /// | `profiler_gpu_state_seconds` | `gpu`, `state` | how long a device was `busy`, `host-paced`, `idle`, or `not-known`, by [`SampledIdle`](crate::SampledIdle). It can fall: what is read late moves to another state |
     /// | `profiler_gpu_idle_seconds` | `gpu`, `cause` | how long a function kept a device waiting: an estimate, which can fall. Of 16 functions for each device; the others are `(other)` |
     /// | `profiler_info` | `version`, `program` | 1 |
     ///
     /// The label `clock` is `cpu` or `cuda`. The histograms are resampled: their limits are 1 and 3 µs times the powers of
     /// ten up to 10 s, and all calls of a bucket of the profiler are counted where the middle of the bucket lies. A
     /// bucket is at most 1/16 of its lower limit wide, so a call is counted on the wrong side of a limit only if its time
-    /// is within 1/16 of it. Counts and sums are exact.
+    /// is within 1/16 of it. Counts are exact. Sums and self times are those of the rows without their falls: the noise of the
+    /// clock makes single times negative.
     ///
     /// The first 256 names of the process have series of their own. All others together are `(other)`.
     ///

@@ -30,6 +30,13 @@ struct Series {
 #[derive(Debug, Default)]
 struct OfClock {
     self_ns: f64,
+    /// The times of single calls, if any was measured.
+    single: Option<Single>,
+}
+
+/// The times of single calls.
+#[derive(Debug, Default)]
+struct Single {
     sum_ns: f64,
     calls: CallsByLimit,
 }
@@ -81,15 +88,18 @@ fn write_histograms(text: &mut Text, all: &[Series]) {
     let help =
         "The times of calls with their children, by clock, resampled: limits are exact to 1/16.";
     let mut metric = text.histogram("profiler_call_seconds", help);
-    for (labels, clock) in all.iter().flat_map(Series::clocks) {
+    let clocks = all.iter().flat_map(Series::clocks);
+    for (labels, single) in
+        clocks.filter_map(|(labels, clock)| Some((labels, clock.single.as_ref()?)))
+    {
         let limits = CALL_LIMITS.iter().map(|(_, label)| *label).chain(["+Inf"]);
         let mut calls = 0;
-        for (limit, more) in limits.zip(clock.calls.0) {
+        for (limit, more) in limits.zip(single.calls.0) {
             calls += more;
             let labels = [labels[0], labels[1], ("le", limit)];
             metric.sample_of("_bucket", &labels, calls as f64);
         }
-        metric.sample_of("_sum", &labels, clock.sum_ns / 1e9);
+        metric.sample_of("_sum", &labels, single.sum_ns / 1e9);
         metric.sample_of("_count", &labels, calls as f64);
     }
 }
@@ -134,8 +144,8 @@ impl Series {
             (row.cuda, &row.cuda_histogram),
         ];
         for (sum, (times, histogram)) in self.clocks.iter_mut().zip(clocks) {
-            if let (Some(times), Some(histogram)) = (times, histogram) {
-                sum.get_or_insert_default().add(&times, histogram);
+            if let Some(times) = times {
+                sum.get_or_insert_default().add(&times, histogram.as_ref());
             }
         }
     }
@@ -151,9 +161,13 @@ impl Series {
 }
 
 impl OfClock {
-    fn add(&mut self, times: &Times, histogram: &Histogram) {
-        self.self_ns += times.self_ns;
-        self.sum_ns += times.mean_ns * times.calls as f64;
-        self.calls.add(&histogram.calls_by_limit());
+    fn add(&mut self, times: &Times, histogram: Option<&Histogram>) {
+        let counters = times.counters();
+        self.self_ns += counters.self_ns;
+        if let Some(histogram) = histogram {
+            let single = self.single.get_or_insert_default();
+            single.sum_ns += counters.sum_ns;
+            single.calls.add(&histogram.calls_by_limit());
+        }
     }
 }

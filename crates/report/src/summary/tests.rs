@@ -103,6 +103,7 @@ fn call_tree() -> impl Strategy<Value = CallTree> {
                     calls: hidden,
                     cpu_ns: hidden as f64 * 2.5,
                     cuda_ns: 0.0,
+                    pair_cuda_ns: 0.0,
                     non_exhaustive: (),
                 },
                 ..CallNode::default()

@@ -89,8 +89,8 @@ pub(super) struct Line {
     pub(super) cpu_p95_ns: Option<f64>,
     pub(super) cuda_mean_ns: Option<f64>,
     pub(super) verdict: Option<Verdict>,
-    /// `true` if there are GPU times inside of its GPU times.
-    pub(super) has_inner_ranges: bool,
+    /// The part of its GPU times in which the device surely worked.
+    pub(super) busy_part: f64,
     pub(super) history: Vec<HistoryPoint>,
 }
 
@@ -141,10 +141,7 @@ pub(super) fn lines(now: &Summary, before: Option<&Summary>) -> (Vec<Line>, f64)
             cpu_p95_ns: row.cpu.filter(has_calls).map(|cpu| cpu.p95_ns),
             cuda_mean_ns: row.cuda.filter(has_calls).map(|cuda| cuda.mean_ns),
             verdict: row.verdict(),
-            // Files have a decimal of a nanosecond.
-            has_inner_ranges: row
-                .cuda
-                .is_some_and(|cuda| cuda.total_ns - cuda.self_ns > 1.0),
+            busy_part: row.busy_part(),
             history: row.history.clone(),
         }
     });

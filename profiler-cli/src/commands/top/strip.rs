@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use profiler_report::{SampledIdle, Summary, Verdict};
+use profiler_report::{SampledIdle, Summary};
 
 use super::line::Line;
 
@@ -135,16 +135,17 @@ fn since(account: &SampledIdle, earlier: Option<&SampledIdle>) -> Option<Piece> 
 /// Returns what the GPU times of functions say about the only device; `None` if there are several, whose times are not told
 /// apart, or no GPU times.
 ///
-/// A range counts as busy if the device limits its function. If the host does, or if the function has ranges inside, the
-/// device was idle for an unknown part of it. Streams are added up, to the whole span at most.
+/// A range counts as busy if its call returned before the work ended. Otherwise, or if the function has ranges inside, the
+/// device was idle for an unknown part of it, as on pages. Streams are added up, to the whole span at most.
 fn ranges(now: &Summary, lines: &[Line]) -> Option<Piece> {
     if now.environment.devices.len() > 1 || lines.iter().all(|line| line.cuda.is_none()) {
         return None;
     }
     let (mut busy, mut host_paced) = (0.0, 0.0);
     for line in lines {
-        let is_busy = line.verdict == Some(Verdict::DeviceBound) && !line.has_inner_ranges;
-        *(if is_busy { &mut busy } else { &mut host_paced }) += line.cuda.unwrap_or(0.0);
+        let cuda = line.cuda.unwrap_or(0.0);
+        busy += cuda * line.busy_part;
+        host_paced += cuda * (1.0 - line.busy_part);
     }
     let busy = busy.min(1.0);
     Some(Piece {
@@ -159,11 +160,10 @@ mod tests {
 
     use super::*;
 
-    fn line(cuda: f64, verdict: Verdict, has_inner_ranges: bool) -> Line {
+    fn line(cuda: f64, busy_part: f64) -> Line {
         Line {
             cuda: Some(cuda),
-            verdict: Some(verdict),
-            has_inner_ranges,
+            busy_part,
             ..Line::default()
         }
     }
@@ -173,20 +173,13 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_busy_only_where_the_device_limits_and_nothing_is_inside() {
-        let lines = [
-            line(0.25, Verdict::DeviceBound, false),
-            line(0.125, Verdict::LaunchBound, false),
-            line(0.125, Verdict::DeviceBound, true),
-        ];
+    fn ranges_are_busy_in_the_part_in_which_the_device_surely_worked() {
+        let lines = [line(0.25, 1.0), line(0.125, 0.5), line(0.125, 0.0)];
         let mut summary = Summary::default();
-        assert_eq!(ranges(&summary, &lines), Some(piece(0.25, 0.25)));
+        assert_eq!(ranges(&summary, &lines), Some(piece(0.3125, 0.1875)));
         assert_eq!(ranges(&summary, &[Line::default()]), None);
         // Streams together may have worked for longer than the span.
-        let streams = [
-            line(0.75, Verdict::DeviceBound, false),
-            line(0.5, Verdict::LaunchBound, false),
-        ];
+        let streams = [line(0.75, 1.0), line(0.5, 0.0)];
         assert_eq!(ranges(&summary, &streams), Some(piece(0.75, 0.25)));
         summary.environment.devices = vec!["one".to_owned(), "other".to_owned()];
         assert_eq!(ranges(&summary, &lines), None);
@@ -207,7 +200,7 @@ mod tests {
             gpu.utilization_last_percent = Some(load);
             summary.gpus = vec![gpu.clone()];
             let before = (!is_new).then(Summary::default);
-            let lines = [line(0.5, Verdict::DeviceBound, false)];
+            let lines = [line(0.5, 1.0)];
             strip.take(&summary, before.as_ref(), &lines);
             let labels: Vec<&str> = strip.tracks.iter().map(|track| &*track.label).collect();
             assert_eq!(labels, ["GPU 0 load", "GPU ranges"]);
@@ -236,7 +229,7 @@ mod tests {
                 ..Summary::default()
             }
         };
-        let lines = [line(0.5, Verdict::DeviceBound, false)];
+        let lines = [line(0.5, 1.0)];
         let mut strip = Strip::default();
         let first = of(&[(0, 1.0, 1.0, 2.0)]);
         strip.take(&first, None, &lines);
@@ -282,7 +275,7 @@ mod tests {
                 ..Summary::default()
             };
             let mut strip = Strip::default();
-            strip.take(&summary, None, &[line(0.1, Verdict::DeviceBound, false)]);
+            strip.take(&summary, None, &[line(0.1, 1.0)]);
             strip.device_limits()
         };
         assert!(of_loads(&[60.0, 90.0]));

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::states::{Pair, Piece, States, Sums};
+use super::states::{Pair, Piece, States, Sums, Unknown};
+use crate::clock::Spans;
 use crate::stats::ENTERED;
 
 /// The name of a sample of a thread on which no scope was open.
@@ -40,6 +41,7 @@ struct Observed {
     rests: VecDeque<Rest>,
     /// Since when both are complete, in ticks.
     complete_since: u64,
+    unknown: Unknown,
 }
 
 /// What is known of all devices.
@@ -181,6 +183,16 @@ impl Account {
         self.devices.entry(ordinal).or_default().unplaced += 1;
     }
 
+    /// Sets when measuring was off.
+    pub(super) fn set_off(&mut self, off: Spans) {
+        self.observed.unknown.off = off;
+    }
+
+    /// Adds the time on the CPU of a call whose GPU time was lost.
+    pub(super) fn add_lost(&mut self, from: u64, until: u64) {
+        self.observed.unknown.lost.add(from, until);
+    }
+
     /// Settles the time of all devices up to this one, and forgets the samples that nothing needs any more.
     pub(super) fn settle(&mut self, until: u64) {
         let mut needed_since = until;
@@ -191,6 +203,10 @@ impl Account {
             }
         }
         self.observed.forget(needed_since);
+        let devices = self.devices.values();
+        if let Some(opened) = devices.map(|device| device.states.opened()).min() {
+            self.observed.unknown.lost.forget_before(opened);
+        }
     }
 
     /// Returns what each device did up to now, as if no pair were missing.
@@ -198,7 +214,7 @@ impl Account {
         let settled = |(ordinal, device): (&Option<u32>, &Device)| {
             let mut counts = device.counts.clone();
             let find = |piece| counts.add(piece, &self.observed);
-            let sums = device.states.clone().finish(find);
+            let sums = device.states.clone().finish(&self.observed.unknown, find);
             Settled {
                 ordinal: *ordinal,
                 sums,
@@ -235,8 +251,9 @@ impl Observed {
 impl Device {
     fn settle(&mut self, until: u64, observed: &Observed) {
         let counts = &mut self.counts;
-        self.states
-            .settle(until, |piece| counts.add(piece, observed));
+        self.states.settle(until, &observed.unknown, |piece| {
+            counts.add(piece, observed)
+        });
     }
 }
 
@@ -247,6 +264,7 @@ impl Counts {
             samples,
             rests,
             complete_since,
+            ..
         } = observed;
         let from = piece.from.max(*complete_since).min(piece.until);
         let Some(thread) = piece.thread else {

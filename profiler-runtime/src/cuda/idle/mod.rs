@@ -47,10 +47,10 @@ use self::charges::NameTime;
 use self::scan::Scan;
 use self::states::{Pair, Sums};
 use crate::clock::{WallAnchor, clock, now};
-use crate::cuda::context::measurement::GpuMeasurement;
+use crate::cuda::context::measurement::{CpuSpan, GpuMeasurement};
 use crate::name::{self, Name};
 use crate::own_cost;
-use crate::switch::with_control;
+use crate::switch::{self, with_control};
 
 /// The mean time between two rounds of samples. To wake a thread takes more than half of what a round costs: 33 µs of
 /// processor time on a busy virtual machine.
@@ -92,6 +92,19 @@ struct State {
     launching: Known,
     /// Since when the thread rests, in ticks.
     rests_since: Option<u64>,
+    /// How often measuring had been turned off or on when the account was told.
+    switches: usize,
+}
+
+impl State {
+    /// Tells the account when measuring was off.
+    fn renew_off(&mut self) {
+        let switches = switch::switches();
+        if self.switches != switches {
+            self.switches = switches;
+            self.account.set_off(switch::off_spans());
+        }
+    }
 }
 
 /// What was known of a name when the account began.
@@ -260,6 +273,7 @@ pub(crate) fn add(measurement: &GpuMeasurement, device: Option<u32>, read: &Read
         return;
     };
     state.launching.renew();
+    state.renew_off();
     let rested = state.rests_since.take();
     if let Some(since) = rested {
         let now = anchor.ticks();
@@ -292,6 +306,16 @@ pub(crate) fn add_unplaced(device: Option<u32>) {
     }
 }
 
+/// Notes a call whose GPU time was lost, by its time on the CPU: what the device did for it is not known.
+pub(crate) fn add_lost(span: CpuSpan) {
+    if let Some(state) = ACCOUNT.lock().as_deref_mut() {
+        let elapsed = u64::try_from(span.elapsed).unwrap_or(0);
+        state
+            .account
+            .add_lost(span.end.saturating_sub(elapsed), span.end);
+    }
+}
+
 /// The body of the sampler's thread.
 fn run() {
     let mut scan = Scan::default();
@@ -317,6 +341,7 @@ fn run() {
         rounds = rounds.wrapping_add(1);
         if rounds.is_multiple_of(SETTLE_EVERY) {
             let until = at.saturating_sub(clock().in_ticks(LATENESS));
+            state.renew_off();
             state.account.settle(until);
         }
         let may_rest = quiet.has_lasted(clock().in_ticks(REST_AFTER), at);
@@ -376,6 +401,7 @@ fn new_state() -> Box<State> {
         account: Account::new(now()),
         launching: Known::default(),
         rests_since: None,
+        switches: 0,
     })
 }
 
@@ -402,10 +428,11 @@ pub(crate) struct SelfTime {
 
 /// Returns what each device did since the account began; nothing if there were no GPU times.
 pub(crate) fn devices(self_times: impl Iterator<Item = SelfTime>) -> Vec<SampledIdle> {
-    let account = ACCOUNT.lock();
-    let Some(state) = account.as_deref() else {
+    let mut account = ACCOUNT.lock();
+    let Some(state) = account.as_deref_mut() else {
         return Vec::new();
     };
+    state.renew_off();
     let before = state.before.clone();
     let samples = state.account.samples().to_vec();
     // No pause is shorter, but the first round may come soon after the account began.
@@ -437,6 +464,7 @@ pub(crate) fn devices(self_times: impl Iterator<Item = SelfTime>) -> Vec<Sampled
             busy,
             host_paced,
             idle,
+            unknown,
             launched,
             late,
         } = settled.sums;
@@ -445,6 +473,7 @@ pub(crate) fn devices(self_times: impl Iterator<Item = SelfTime>) -> Vec<Sampled
             busy_ns: ns(busy as f64),
             host_paced_ns: ns(host_paced as f64),
             idle_ns: ns(idle as f64),
+            unknown_ns: ns(unknown as f64),
             launched_ns: ns(launched as f64),
             not_sampled_ns: ns(settled.counts.unsampled as f64),
             late_ns: ns(late as f64),

@@ -5,8 +5,13 @@
 //!   launches; or other pairs were inside of it, so what it did between those is not known.
 //! - *idle*: no pair ran.
 //!
+//! Where no pair ran and it is not known whether the device worked, it counts in none of them: measuring was off, or a call has
+//! no GPU time although it should have. See [`Unknown`].
+//!
 //! The account begins with the first pair, and ends where the newest one does. Pairs arrive in the order of their ends, so
 //! those that began long ago may be missing yet. That is why states are settled some seconds later.
+
+use crate::clock::Spans;
 
 /// The most pairs of a device that wait to be settled: 160 KiB.
 pub(super) const MAX_PENDING: usize = 1 << 12;
@@ -40,10 +45,34 @@ pub(super) struct Sums {
     pub(super) busy: u64,
     pub(super) host_paced: u64,
     pub(super) idle: u64,
+    /// How long no pair ran, and it is not known what the device did.
+    pub(super) unknown: u64,
     /// The part of `idle` in which the next scope was open, and its first event was not passed.
     pub(super) launched: u64,
     /// The time of pairs that were read after it had been settled without them.
     pub(super) late: u64,
+}
+
+/// What is not known of the devices.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unknown {
+    /// When measuring was off.
+    pub(super) off: Spans,
+    /// The times on the CPU of the calls whose GPU times were lost.
+    pub(super) lost: Spans,
+}
+
+impl Unknown {
+    /// Calls `f` with the parts of a time without pairs in which a device was idle. The last pair before was opened at
+    /// `opened`.
+    ///
+    /// The device had done the work of calls that ended before that: it works in order. That of a later one may have taken any
+    /// part of the time from the beginning of the call on.
+    fn known(&self, (from, until): (u64, u64), opened: u64, f: impl FnMut(u64, u64)) {
+        let lost = self.lost.begin_of_first_after(opened);
+        let until = lost.map_or(until, |begin| begin.clamp(from, until));
+        self.off.outside((from, until), f);
+    }
 }
 
 /// The states of one device.
@@ -55,6 +84,8 @@ pub(super) struct States {
     /// The ends of the pairs that began before `at`.
     busy_until: u64,
     host_paced_until: u64,
+    /// When the latest of those was opened.
+    opened: u64,
     sums: Sums,
 }
 
@@ -78,20 +109,25 @@ impl States {
         Some(at.max(self.busy_until).max(self.host_paced_until))
     }
 
+    /// Returns when the latest call of the pairs that are settled was opened.
+    pub(super) fn opened(&self) -> u64 {
+        self.opened
+    }
+
     /// Settles the time up to the last pair that began before `until`. Passes on the idle pieces in it.
-    pub(super) fn settle(&mut self, until: u64, mut found: impl FnMut(Piece)) {
+    pub(super) fn settle(&mut self, until: u64, unknown: &Unknown, mut found: impl FnMut(Piece)) {
         self.pending.sort_unstable();
         let count = self.pending.partition_point(|pair| pair.begin < until);
         let mut pending = std::mem::take(&mut self.pending);
         for pair in pending.drain(..count) {
-            self.begin(&pair, &mut found);
+            self.begin(&pair, unknown, &mut found);
         }
         self.pending = pending;
     }
 
     /// Settles everything that is known, up to the end of the last pair. Nothing may be added any more.
-    pub(super) fn finish(mut self, found: impl FnMut(Piece)) -> Sums {
-        self.settle(u64::MAX, found);
+    pub(super) fn finish(mut self, unknown: &Unknown, found: impl FnMut(Piece)) -> Sums {
+        self.settle(u64::MAX, unknown, found);
         if let Some(end) = self.open_since() {
             self.advance(end);
         }
@@ -99,20 +135,24 @@ impl States {
     }
 
     /// Settles the time until a pair begins.
-    fn begin(&mut self, pair: &Pair, found: &mut impl FnMut(Piece)) {
+    fn begin(&mut self, pair: &Pair, unknown: &Unknown, found: &mut impl FnMut(Piece)) {
         let at = *self.at.get_or_insert(pair.begin);
         let begin = pair.begin.max(at);
         self.sums.late += pair.end.min(at).saturating_sub(pair.begin);
         let from = self.advance(begin);
-        if from < begin {
-            let until = pair.opened.clamp(from, begin);
-            self.sums.launched += begin - until;
+        self.sums.unknown += begin - from;
+        unknown.known((from, begin), self.opened, |from, until| {
+            self.sums.unknown -= until - from;
+            self.sums.idle += until - from;
+            let launched_at = pair.opened.clamp(from, until);
+            self.sums.launched += until - launched_at;
             found(Piece {
                 from,
-                until,
+                until: launched_at,
                 thread: pair.thread,
             });
-        }
+        });
+        self.opened = self.opened.max(pair.opened);
         let covered = if pair.is_busy {
             &mut self.busy_until
         } else {
@@ -121,14 +161,13 @@ impl States {
         *covered = (*covered).max(pair.end);
     }
 
-    /// Adds the states up to a time. Returns since when the device was idle then, at most that time.
+    /// Adds the states up to a time but for where no pair ran. Returns since when none did then, at most that time.
     fn advance(&mut self, to: u64) -> u64 {
         let at = self.at.replace(to).unwrap_or(to);
         let busy = self.busy_until.clamp(at, to);
         let paced = self.host_paced_until.clamp(busy, to);
         self.sums.busy += busy - at;
         self.sums.host_paced += paced - busy;
-        self.sums.idle += to - paced;
         paced
     }
 }
@@ -155,7 +194,7 @@ mod tests {
             states.add(*pair);
         }
         let mut pieces = Vec::new();
-        let sums = states.finish(|piece| pieces.push(piece));
+        let sums = states.finish(&Unknown::default(), |piece| pieces.push(piece));
         (sums, pieces)
     }
 
@@ -202,16 +241,18 @@ mod tests {
         states.add(pair(0, 10, true));
         states.add(pair(40, 50, true));
         let mut idle = 0;
-        states.settle(45, |piece| idle += piece.until - piece.from);
+        states.settle(45, &Unknown::default(), |piece| {
+            idle += piece.until - piece.from
+        });
         assert_eq!(idle, 30);
         states.add(pair(5, 60, false));
-        let sums = states.finish(|_| idle += 1_000);
+        let sums = states.finish(&Unknown::default(), |_| idle += 1_000);
         let expected = Sums {
             busy: 20,
             host_paced: 10,
             idle: 30,
-            launched: 0,
             late: 35,
+            ..Sums::default()
         };
         assert_eq!((sums, idle), (expected, 30));
     }
@@ -220,12 +261,53 @@ mod tests {
     fn an_idle_piece_is_settled_when_the_next_pair_is_known() {
         let mut states = States::default();
         states.add(pair(0, 10, true));
-        states.settle(1_000_000, |piece| panic!("{piece:?}"));
+        states.settle(1_000_000, &Unknown::default(), |piece| panic!("{piece:?}"));
         assert_eq!(states.open_since(), Some(10));
         // It began long ago, and nothing else ran: it is not late.
         states.add(pair(30, 2_000_000, true));
-        let sums = states.finish(|_| ());
+        let sums = states.finish(&Unknown::default(), |_| ());
         assert_eq!((sums.idle, sums.late), (20, 0));
+    }
+
+    #[test]
+    fn where_measuring_was_off_the_device_is_not_known_to_be_idle() {
+        let mut states = States::default();
+        for pair in [pair(0, 10, true), pair(50, 60, true), pair(90, 95, true)] {
+            states.add(pair);
+        }
+        let mut unknown = Unknown::default();
+        unknown.off.add(5, 30);
+        unknown.off.add(40, 70);
+        let mut pieces = Vec::new();
+        let sums = states.finish(&unknown, |piece| pieces.push((piece.from, piece.until)));
+        assert_eq!((sums.busy, sums.idle, sums.unknown), (25, 30, 40));
+        assert_eq!(pieces, [(30, 40), (70, 90)]);
+    }
+
+    #[test]
+    fn the_work_of_a_call_whose_time_was_lost_may_have_run_until_a_later_call_began() {
+        let opened = |begin: u64, end: u64, opened: u64| Pair {
+            opened,
+            ..pair(begin, end, true)
+        };
+        let mut unknown = Unknown::default();
+        unknown.lost.add(20, 25);
+        // The device begins the second pair with a delay, but it was called before the lost one; the third was called later.
+        let pairs = [
+            opened(0, 10, 0),
+            opened(40, 50, 15),
+            opened(70, 80, 60),
+            opened(100, 110, 100),
+        ];
+        let mut states = States::default();
+        for pair in pairs {
+            states.add(pair);
+        }
+        let mut pieces = Vec::new();
+        let sums = states.finish(&unknown, |piece| pieces.push((piece.from, piece.until)));
+        assert_eq!((sums.busy, sums.unknown), (40, 20 + 20));
+        assert_eq!((sums.idle, sums.launched), (10 + 20, 5));
+        assert_eq!(pieces, [(10, 15), (80, 100)]);
     }
 
     proptest! {
@@ -259,9 +341,9 @@ mod tests {
             let mut cuts = cuts;
             cuts.sort_unstable();
             for cut in cuts {
-                states.settle(cut, |piece| pieces.push(piece));
+                states.settle(cut, &Unknown::default(), |piece| pieces.push(piece));
             }
-            prop_assert_eq!(states.finish(|piece| pieces.push(piece)), model);
+            prop_assert_eq!(states.finish(&Unknown::default(), |piece| pieces.push(piece)), model);
             let found: Vec<u64> = pieces.iter().flat_map(|piece| piece.from..piece.until).collect();
             prop_assert_eq!(found, idle);
         }

@@ -8,7 +8,7 @@ use profiler_report::SampledIdle;
 use super::Before;
 use super::account::{Account, OUTSIDE, Sample, Settled};
 use super::charges::{self, NameTime};
-use super::states::{Pair, States};
+use super::states::{Pair, States, Unknown};
 #[cfg(all(target_os = "linux", not(miri)))]
 use super::{Known, MOST_STATES};
 use crate::name;
@@ -138,7 +138,7 @@ fn exact(threads: &[Thread; 2]) -> (BTreeMap<u32, u64>, u64) {
         states.add(*pair);
     }
     let (mut by_name, mut outside) = (BTreeMap::new(), 0);
-    states.finish(|piece| {
+    states.finish(&Unknown::default(), |piece| {
         let thread = threads
             .iter()
             .find(|known| Some(known.number) == piece.thread);

@@ -419,9 +419,12 @@ impl Sampler {
             .ok_or_else(ended)?
             .map_err(|error| error.to_string())?;
         let devices = watched(Call::Devices, || profiler_sensors::devices(&table));
-        let devices = devices
+        let (devices, refused) = devices
             .ok_or_else(ended)?
             .map_err(|error| error.to_string())?;
+        for refused in refused {
+            STORE.lock().note(format!("{refused}: it has no samples"));
+        }
         let devices = devices.into_iter().map(SampledDevice::new);
         let opened = now_ns();
         OPENED[1].store(opened.saturating_sub(began), Relaxed);

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use profiler_report::CudaLoss;
 
 use super::anchor::HostTime;
-use super::completion::{Completion, count};
+use super::completion::{Completion, count, nested};
 use super::gpu_record::{self, GpuRecord};
 use super::log_sender::cuda_span;
 use crate::cuda::context::measurement::{Bound, GpuMeasurement};
 use crate::cuda::ffi::EventApi;
-use crate::local::{FirstSegment, Segments, SharedScope, callers};
+use crate::local::{FirstSegment, Segments, SharedScope};
 use crate::own_cost;
+use crate::stats::{Inside, Nested};
 
 impl<D: EventApi> Completion<D> {
     /// Takes a call that has ended. It waits for its segments: those of other threads, and of streams that are behind.
@@ -21,7 +22,9 @@ impl<D: EventApi> Completion<D> {
             return call.give_back();
         };
         let scope = Arc::clone(scope);
+        let nested = nested(&call);
         self.bound_calls.insert(scope.id, call);
+        self.place_segments(&scope, nested);
         self.complete_if_read(&scope);
     }
 
@@ -30,9 +33,24 @@ impl<D: EventApi> Completion<D> {
         scope: &SharedScope,
         segment: FirstSegment,
         (ns, own): (f64, f64),
+        (parent, inside): (Option<u64>, Inside),
     ) {
-        scope.segments(|segments| segments.read(segment, ns, own));
+        scope.segments(|segments| {
+            segments.read(segment, ns, own);
+            segments.nesting.add((parent, inside), (ns, own));
+        });
+        if let Some(nested) = self.bound_calls.get(&scope.id).map(|call| nested(call)) {
+            self.place_segments(scope, nested);
+        }
         self.complete_if_read(scope);
+    }
+
+    /// Counts the segments of a call that has ended as parts of it, and passes on to the scopes around them what these then
+    /// count without.
+    fn place_segments(&mut self, scope: &SharedScope, call: Nested) {
+        for (parent, inside) in scope.segments(|segments| segments.nesting.count(call)) {
+            self.children.pass_on(parent, inside);
+        }
     }
 
     pub(super) fn lose_segment(&mut self, scope: &SharedScope, loss: CudaLoss) {
@@ -59,6 +77,7 @@ impl<D: EventApi> Completion<D> {
             (loss, _) => return self.lose(call, loss.unwrap_or(CudaLoss::Abandoned)),
         };
         let (ns, own) = (segments.ns, segments.own);
+        let added = segments.nesting.added;
         call.scope.stream_key = first.stream_key;
         if gpu_record::are_wanted() {
             // A sum of several times has no place on the time line.
@@ -66,13 +85,12 @@ impl<D: EventApi> Completion<D> {
             gpu_record::push(record);
         }
         if let Some(name) = self.name(call.scope.name) {
-            count(name, &call, (ns, own), None);
+            count(name, &call, (ns, added), None);
             name.cuda.with(|times| {
                 for stream in segments.streams() {
                     times.add_stream(stream);
                 }
             });
-            callers::count_gpu(call.span.call, ns, own);
             if let Some(log) = call.log.take() {
                 let start = first.start.map(|(wall, uncertainty_ns)| HostTime {
                     wall,

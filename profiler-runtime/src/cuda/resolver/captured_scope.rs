@@ -44,16 +44,18 @@ impl CapturedScope {
             .is_some_and(|parent| parent.get() == key)
     }
 
-    /// Returns `true` if `outer` has the same name and capture, and was open from before this one began until it had ended.
+    /// Returns `true` if `outer` has the same name, stream and capture, and was open from before this one began until it had
+    /// ended.
     ///
-    /// It need not be on the same stream, so [`is_inside`](Self::is_inside) does not tell.
+    /// It need not be [directly](Self::is_inside) around it.
     pub(super) fn is_recursion_of(&self, outer: &Self) -> bool {
         let (inner, outer) = (&*self.measurement, &*outer.measurement);
         let began = |scope: &GpuMeasurement| {
             let elapsed = u64::try_from(scope.span.elapsed).unwrap_or(0);
             scope.span.end.saturating_sub(elapsed)
         };
-        let is_same = (inner.scope.name, inner.capture) == (outer.scope.name, outer.capture);
+        let of = |scope: &GpuMeasurement| (scope.scope.name, scope.scope.stream_key, scope.capture);
+        let is_same = of(inner) == of(outer);
         is_same
             && inner.capture != 0
             && outer.scope.key < inner.scope.key

@@ -2,8 +2,12 @@
 //!
 //! A child is a scope inside another one on the same stream. Children are read before their parents, so their times are
 //! summed up here until the parent is read.
+//!
+//! What the scopes inside have counted in totals goes the same way: see [`Inside`].
 
 use std::collections::{HashMap, VecDeque};
+
+use crate::stats::Inside;
 
 /// The most parents that are kept. A parent is a scope that is open or waits for the device, unless its end was lost.
 const MAX_PARENTS: usize = 1 << 16;
@@ -27,6 +31,8 @@ pub(super) struct ChildTimes {
 /// The time of a parent that its children cover.
 #[derive(Debug, Default)]
 struct Covered {
+    /// What the scopes inside have counted.
+    counted: Inside,
     /// The time that no further child can overlap, in nanoseconds.
     fixed: f64,
     /// The end of the latest interval that was merged into `fixed`.
@@ -51,11 +57,12 @@ impl ChildTimes {
     /// Removes a scope that has no GPU time. Its children count as children of the scope around it, those that are
     /// added later too.
     pub(super) fn remove_lost(&mut self, lost: u64, outer: Option<u64>) {
-        let covered = self.take(lost);
+        let (covered, inside) = self.take(lost);
         let Some(outer) = outer else { return };
         if covered > 0.0 {
             self.add(outer, covered);
         }
+        self.pass_on(outer, inside);
         self.outer_of_lost.insert(lost, outer);
         self.lost.push_back(lost);
         if self.lost.len() > MAX_LOST
@@ -65,11 +72,17 @@ impl ChildTimes {
         }
     }
 
-    /// Removes a parent. Returns the time that its children took, in nanoseconds.
-    pub(super) fn take(&mut self, parent: u64) -> f64 {
-        self.by_parent
-            .remove(&parent)
-            .map_or(0.0, |covered| covered.total())
+    /// Passes on what was counted inside a scope to the scope around it.
+    pub(super) fn pass_on(&mut self, parent: u64, inside: Inside) {
+        if !inside.is_empty() {
+            self.entry(parent).counted.add(inside);
+        }
+    }
+
+    /// Removes a parent. Returns the time that its children took, in nanoseconds, and what was counted inside.
+    pub(super) fn take(&mut self, parent: u64) -> (f64, Inside) {
+        let of = |covered: Covered| (covered.total(), covered.counted);
+        self.by_parent.remove(&parent).map(of).unwrap_or_default()
     }
 
     /// Returns the entry that a child of this parent is added to.
@@ -154,8 +167,8 @@ mod tests {
             children.add_interval(1, begin, end);
         }
         children.add(1, 5.0);
-        assert_eq!(children.take(1), 45.0);
-        assert_eq!(children.take(1), 0.0, "taken once");
+        assert_eq!(children.take(1).0, 45.0);
+        assert_eq!(children.take(1).0, 0.0, "taken once");
     }
 
     #[test]
@@ -165,7 +178,7 @@ mod tests {
             children.add(parent, 1.0);
         }
         assert!(children.by_parent.len() <= MAX_PARENTS);
-        assert_eq!(children.take(3 * MAX_PARENTS as u64 - 1), 1.0);
+        assert_eq!(children.take(3 * MAX_PARENTS as u64 - 1).0, 1.0);
     }
 
     #[test]
@@ -177,8 +190,8 @@ mod tests {
         // A lost scope inside a lost one.
         children.remove_lost(3, Some(2));
         children.add(3, 5.0);
-        assert_eq!((children.take(2), children.take(3)), (0.0, 0.0));
-        assert_eq!(children.take(1), 12.0);
+        assert_eq!((children.take(2).0, children.take(3).0), (0.0, 0.0));
+        assert_eq!(children.take(1).0, 12.0);
         // Outside of any other scope, the time belongs to none.
         children.add(4, 6.0);
         children.remove_lost(4, None);
@@ -207,7 +220,7 @@ mod tests {
         // One that begins in the fixed part counts from its end on.
         let until = children.by_parent[&1].fixed_until;
         children.add_interval(1, 0.0, until + 2.0);
-        assert_eq!(children.take(1), 4.0 * f64::from(all) + 2.0);
+        assert_eq!(children.take(1).0, 4.0 * f64::from(all) + 2.0);
     }
 
     proptest! {
@@ -222,7 +235,7 @@ mod tests {
                 model[begin as usize..(begin + length) as usize].fill(true);
             }
             let expected = model.iter().filter(|covered| **covered).count() as f64;
-            prop_assert_eq!(children.take(7), expected);
+            prop_assert_eq!(children.take(7).0, expected);
         }
     }
 }

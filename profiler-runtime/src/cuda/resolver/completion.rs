@@ -18,16 +18,16 @@ use crate::cuda::context::measurement::{Bound, GpuMeasurement, Pair, ScopeRef};
 use crate::cuda::ffi::EventApi;
 use crate::cuda::idle;
 use crate::cuda::nvml::energy;
-use crate::local::{FirstSegment, Segments, SharedScope, callers};
+use crate::local::{FirstSegment, Segments, SharedScope, node_gpu};
 use crate::losses::count_dropped;
 use crate::name::{self, Name};
 use crate::own_cost;
-use crate::stats::GpuCall;
+use crate::stats::{Added, GpuCall, Nested};
 
 /// Completes scopes. Each scope that left a ring ends in one of its functions or in [`lose_unread`].
 pub(super) struct Completion<D: 'static> {
     pub(super) driver: &'static D,
-    children: ChildTimes,
+    pub(super) children: ChildTimes,
     inner_elsewhere: InnerElsewhere,
     /// All names at some moment, by id: found without the lock of the registry.
     names: Vec<&'static Name>,
@@ -100,6 +100,10 @@ impl<D: EventApi> Completion<D> {
                 idle::add_unplaced(measurement.pair.and_then(|pair| pair.context.device()));
             }
         }
+        // What is captured does not run.
+        if loss != CudaLoss::Captured && idle::is_on() {
+            idle::add_lost(measurement.span);
+        }
         self.current_name = None;
         if let Some(scope) = self.current_segment.take() {
             measurement.give_back();
@@ -131,7 +135,7 @@ impl<D: EventApi> Completion<D> {
         anchor: Option<&Anchor>,
     ) {
         self.begin(&measurement);
-        let covered = self.children.take(measurement.scope.key);
+        let (covered, mut inside) = self.children.take(measurement.scope.key);
         let own = (ns - covered).max(0.0);
         let launch_ns = launch_ns(&measurement);
         self.credit_parent(&measurement, pair, ns);
@@ -159,6 +163,7 @@ impl<D: EventApi> Completion<D> {
             idle::add(&measurement, device, &read);
         }
         self.current_name = None;
+        let parent = measurement.parent.map(NonZero::get);
         if let Some(scope) = self.current_segment.take() {
             let segment = FirstSegment {
                 stream_key: measurement.scope.stream_key,
@@ -166,14 +171,17 @@ impl<D: EventApi> Completion<D> {
                 start: start.map(|start| (start.wall, start.uncertainty_ns)),
             };
             measurement.give_back();
-            return self.read_segment(&scope, segment, (ns, own));
+            return self.read_segment(&scope, segment, (ns, own), (parent, inside));
         }
         if is_recorded {
             gpu_record::push(GpuRecord::read(&measurement, device, ns, own, start));
         }
+        let added = inside.count(nested(&measurement), (ns, own));
+        if let Some(parent) = parent {
+            self.children.pass_on(parent, inside);
+        }
         if let Some(name) = self.name(measurement.scope.name) {
-            count(name, &measurement, (ns, own), Some(launch_ns));
-            callers::count_gpu(measurement.span.call, ns, own);
+            count(name, &measurement, (ns, added), Some(launch_ns));
             if let Some(log) = measurement.log.take() {
                 let cuda = cuda_span(ns, start, measurement.scope.stream_key);
                 self.log.send(name, log, measurement.span, Some(cuda));
@@ -194,13 +202,14 @@ impl<D: EventApi> Completion<D> {
             return;
         };
         let stream_key = measurement.scope.stream_key;
+        let added = Added::alone(if outermost { ns } else { 0.0 }, own);
         totals::count(
             name,
             &GpuCall {
                 ns,
                 own,
                 launch_ns: Some(0.0),
-                outermost,
+                total: added.of_name,
                 stream_key,
                 is_fallback: false,
             },
@@ -212,7 +221,7 @@ impl<D: EventApi> Completion<D> {
         if idle::is_on() {
             idle::add_unplaced(device);
         }
-        callers::count_gpu(measurement.span.call, ns, own);
+        node_gpu::count(measurement.span.call.node(), added);
         if gpu_record::are_wanted() {
             gpu_record::push(GpuRecord::replay(measurement, ns, own));
         }
@@ -248,24 +257,34 @@ impl<D: EventApi> Completion<D> {
     }
 }
 
-/// Adds a GPU time to the statistics of its name.
+/// Returns how a call that has ended is inside others.
+pub(super) fn nested(call: &GpuMeasurement) -> Nested {
+    let (span, counted) = (call.span, call.span.call);
+    Nested {
+        name: (call.scope.name, !span.outermost),
+        node: counted.node().map(|node| (node, counted.is_recursive())),
+    }
+}
+
+/// Adds a GPU time to the statistics of its name, and to those of its node if callers are counted.
 pub(super) fn count(
     name: &'static Name,
     measurement: &GpuMeasurement,
-    (ns, own): (f64, f64),
+    (ns, added): (f64, Added),
     launch_ns: Option<f64>,
 ) {
     totals::count(
         name,
         &GpuCall {
             ns,
-            own,
+            own: added.own,
             launch_ns,
-            outermost: measurement.span.outermost,
+            total: added.of_name,
             stream_key: measurement.scope.stream_key,
             is_fallback: measurement.is_fallback,
         },
     );
+    node_gpu::count(measurement.span.call.node(), added);
 }
 
 /// Returns how long the CPU was busy with a call, including the time to record the events.

@@ -92,7 +92,7 @@ fn bind(stream: Stream) {
         return;
     };
     end(serial, now());
-    let name = scope.name(serial);
+    let name = scope.name;
     {
         // The memory is not the program's.
         let _reentrancy = ReentrancyGuard::try_enter();

@@ -15,7 +15,6 @@
 //! The number of paths is bounded. Calls on further ones are counted on a node for each pair of caller and callee, so that
 //! the sums over all nodes of a pair remain what they are; only what called the caller is not known of them.
 
-mod gpu;
 mod open;
 mod registry;
 
@@ -27,10 +26,10 @@ use profiler_host::sync::ReentrancyGuard;
 
 use super::Innermost;
 use super::links::{parent_of, with_entered};
+use super::node_gpu::{self, NodeGpuTimes};
 use super::shared_scope::{Caller, SharedCall};
 use super::{Block, ThreadState, with_state};
 use crate::stats::{CallKind, NodeTotals};
-pub(crate) use gpu::{NodeGpuTimes, count as count_gpu};
 use open::Callers;
 use registry::NO_CALLER;
 pub(crate) use registry::{NodeParent, nodes};
@@ -44,6 +43,11 @@ impl Caller {
     /// Returns the name, if callers are counted.
     pub(super) fn name(self) -> Option<u32> {
         (self.name != NO_CALLER).then_some(self.name)
+    }
+
+    /// Returns the node, if callers are counted and there was memory for it.
+    pub(super) fn node(self) -> Option<u32> {
+        (self.node != NO_CALLER).then_some(self.node)
     }
 }
 
@@ -88,15 +92,13 @@ impl CountedCall {
         Self(node << Self::KIND_BITS | kind as u32)
     }
 
-    fn node(self) -> Option<u32> {
+    pub(crate) fn node(self) -> Option<u32> {
         (self != Self::NONE).then_some(self.0 >> Self::KIND_BITS)
     }
 
-    fn kind(self) -> CallKind {
-        [CallKind::Primitive, CallKind::Hidden]
-            .into_iter()
-            .find(|kind| self.0 & 3 == *kind as u32)
-            .unwrap_or(CallKind::Recursive)
+    /// Returns `true` if another call of its caller and callee was open around it.
+    pub(crate) fn is_recursive(self) -> bool {
+        self.0 & 3 == CallKind::Recursive as u32
     }
 }
 
@@ -229,7 +231,7 @@ pub(super) fn retire(block: &Block) {
 /// Returns the counts of all nodes; a node's index is its id.
 pub(crate) fn all() -> Vec<NodeCounts> {
     // Read before the CPU times: a call counts its CPU time first, so no call is seen with its GPU time alone.
-    let cuda = gpu::all();
+    let cuda = node_gpu::all();
     let counts = |(node, cpu): (&registry::Node, NodeTotals)| NodeCounts {
         parent: node.parent(),
         name: node.pair.1,

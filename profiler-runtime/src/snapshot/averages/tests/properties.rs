@@ -76,7 +76,9 @@ proptest! {
             prop_assert!(rounded(cpu.total_ns, ns(counted.cpu[0]), row.calls), "{:?} {:?}", row, counted);
             prop_assert!(rounded(cpu.self_ns, ns(counted.cpu[1]), row.calls), "{:?} {:?}", row, counted);
             let [total, own] = row.cuda.as_ref().map_or([0.0; 2], |cuda| [cuda.total_ns, cuda.self_ns]);
-            prop_assert!(near(total, counted.cuda[0]), "{:?} {:?}", row, counted);
+            // Futures inside may have more time of their own than the call around them.
+            let counted_total = counted.cuda[0].max(counted.cuda[1]);
+            prop_assert!(near(total, counted_total), "{:?} {:?}", row, counted);
             prop_assert!(near(own, counted.cuda[1]), "{:?} {:?}", row, counted);
             prop_assert_eq!(row.cuda.map_or(0, |cuda| cuda.calls), counted.cuda_calls);
         }
