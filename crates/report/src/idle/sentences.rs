@@ -60,6 +60,14 @@ impl DeviceIdle {
                         format!(": the GPU was busy for {busy} of the time {between}.")
                     })
             }
+            Limit::Communication => {
+                let share = self.collectives_ns.min(self.busy_ns) as f64 / self.busy_ns.max(1) as f64;
+                sentence.strong("Communication limits the program").text(&format!(
+                    ": kernels in which processes wait for the last of them took {} of the GPU's busy time, and the GPU was busy for \
+                     {busy} of the time {between}.",
+                    percent(share)
+                ))
+            }
             Limit::Launched => sentence.strong("Launched work begins late").text(&format!(
                 ": the GPU was idle for {idle} of the time {between}, {} of that with work that was launched at least 10 µs \
                  before it began.",
@@ -247,7 +255,11 @@ impl DeviceIdle {
 
     /// Says what a busy device worked on.
     fn work(&self) -> Option<Sentence> {
-        if !matches!(self.limit(), Limit::Device | Limit::MostlyDevice) {
+        let is_busy = matches!(
+            self.limit(),
+            Limit::Device | Limit::MostlyDevice | Limit::Communication
+        );
+        if !is_busy {
             return None;
         }
         let longest = self.longest_work.as_ref()?;

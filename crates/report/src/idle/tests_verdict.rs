@@ -45,6 +45,29 @@ fn from_nine_tenths_on_the_device_limits() {
 }
 
 #[test]
+fn a_device_that_mostly_waits_in_collectives_is_limited_by_communication() {
+    let load = [charge("load", 5_000, 5_000)];
+    let mut waiting = device(95_000, &load);
+    waiting.collectives_ns = 60_000;
+    let verdict = waiting.verdict();
+    let expected = "Communication limits the program: kernels in which processes wait for the last of them took 63 % of the GPU's busy \
+                    time, and the GPU was busy for 95 % of the time between its first work and its last.";
+    assert!(verdict.starts_with(expected), "{verdict}");
+    // Those that ran at once are added up, and take no more than all of it.
+    waiting.collectives_ns = 300_000;
+    assert!(
+        waiting
+            .verdict()
+            .contains(" took 100 % of the GPU's busy time")
+    );
+    waiting.collectives_ns = 47_000;
+    assert!(waiting.verdict().starts_with("The GPU limits the program"));
+    let mut idle = device(50_000, &[charge("load", 50_000, 50_000)]);
+    idle.collectives_ns = 50_000;
+    assert!(idle.verdict().starts_with("`load` keeps the GPU waiting"));
+}
+
+#[test]
 fn a_device_that_mostly_copies_is_limited_by_copies() {
     let mut copying = device(95_000, &[charge("load", 5_000, 5_000)]);
     copying.copy_ns = 60_000;

@@ -22,6 +22,8 @@ pub(super) enum Limit<'d> {
     Device,
     /// The device itself, for the most part.
     MostlyDevice,
+    /// Kernels in which processes wait for each other, for more than half of its busy time.
+    Communication,
     /// Work that was launched began late.
     Launched,
     /// A function that kept it waiting for at least half of its idle time, or no function.
@@ -52,6 +54,8 @@ impl DeviceIdle {
             Limit::StartUp
         } else if exceeds_half(self.after_last_ns, window) {
             Limit::AfterLast
+        } else if busy >= MOSTLY_BUSY && self.is_communicating() {
+            Limit::Communication
         } else if busy >= BUSY {
             Limit::Device
         } else if busy >= MOSTLY_BUSY {
@@ -63,6 +67,11 @@ impl DeviceIdle {
         } else {
             Limit::Host
         }
+    }
+
+    /// Returns `true` if the device was in collectives for more than half of its busy time: what looks like work may be a wait.
+    fn is_communicating(&self) -> bool {
+        exceeds_half(self.collectives_ns.min(self.busy_ns), self.busy_ns)
     }
 
     /// Returns the idle time between the first work and the last.
