@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
-use profiler_runtime::report::{GpuQuantity, SensorError, ThrottleReasons, sample_gpus};
+use profiler_runtime::report::{
+    GpuQuantity, GpuState, SensorError, ThrottleReasons, sample_gpus,
+};
 use profiler_tests::gpu::{OnDriver, Ran, driver, finish, started, tell, told};
 
 /// The simulated NVML is in the driver's file, which the loader finds by this name.
@@ -156,7 +158,7 @@ fn lost() -> OnDriver {
 fn a_device_that_cannot_be_opened_is_named_beside_the_others() {
     assert!(is(smi(), ExitCode::FAILURE));
     let gpus = sample_gpus().expect("the others are read");
-    let opened: Vec<bool> = gpus.iter().map(|gpu| gpu.is_opened()).collect();
+    let opened: Vec<bool> = gpus.iter().map(GpuState::is_opened).collect();
     // The fault was that of the command line.
     assert_eq!(opened, [true; 3]);
 }

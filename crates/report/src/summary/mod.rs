@@ -86,7 +86,8 @@ pub struct Summary {
     /// Calls missing from all rows because there was no memory for their statistics.
     pub unmeasured: u64,
     /// Calls missing from all rows because they were made while their thread was inside the profiler: by a signal handler
-    /// that interrupted it, by a measured allocator, by a logger, or by the schedule of a session.
+    /// that interrupted it, by a measured allocator, by a logger, or by the schedule of a session. Device times that are
+    /// reported there count too, except by a logger.
     pub refused: u64,
     /// Spans of `tracing`, and times of spans, that no `ProfilerLayer` could measure, for each reason that occurred.
     #[cfg_attr(feature = "serde", serde(with = "crate::losses::reason::counts"))]

@@ -252,7 +252,7 @@ impl Device {
     fn settle(&mut self, until: u64, observed: &Observed) {
         let counts = &mut self.counts;
         self.states.settle(until, &observed.unknown, |piece| {
-            counts.add(piece, observed)
+            counts.add(piece, observed);
         });
     }
 }
