@@ -212,11 +212,14 @@ fn large_files_stop_at_the_limits() {
 #[test]
 fn deep_values_are_refused_and_deep_calls_are_not() {
     let lists = "[".repeat(100_000);
-    let deep = format!(r#"[{{"ph": "X", "args": {{"Input Dims": {lists}"#);
+    let deep = format!(r#"{{"deviceProperties": {lists}"#);
     assert!(message(&deep).contains("recursion limit exceeded"));
     // Values that are not kept may have any depth.
     let deep = format!(r#"{{"x": {}"#, "{\"a\":".repeat(100_000));
     assert!(message(&deep).starts_with("is cut off"));
+    let shapes = format!(r#""Input Dims": {lists}{}"#, "]".repeat(100_000));
+    let timeline = read(&complete("cpu_op", "f", (0.0, 1.0), &shapes));
+    assert_eq!(timeline.slices[0].shapes, None);
     let calls: Vec<String> = (0..50_000)
         .map(|depth| {
             complete(
