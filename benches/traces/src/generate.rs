@@ -1,4 +1,9 @@
-//! A trace as PyTorch writes it: a thread calls operators, three of four launch a kernel on a stream of any GPU.
+//! A trace as `PyTorch` writes it: a thread calls operators, three of four launch a kernel on a stream of any GPU.
+
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "places in lists are below their lengths"
+)]
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::charged::{Charged, Forest};
+use super::charged::{Charged, Forest, Times};
 use super::gaps::Gaps;
 use super::processor::Processors;
 use super::segments::{LATE_NS, Piece, Work, segments, union};
@@ -117,7 +117,7 @@ impl Devices<'_> {
             devices: devices
                 .map(|device| {
                     let forest = charged.forest(&device.segments, &mut seen);
-                    sums(&device.segments, &charged, &forest)
+                    sums(&device.segments, &charged, &forest).0
                 })
                 .collect(),
         }
@@ -172,13 +172,14 @@ pub(super) fn is_charged(segment: &DeviceSegment) -> bool {
     is_host && !segment.is_before_first
 }
 
-/// Adds up a device's states, and the times of functions.
+/// Adds up a device's states, and the times of functions. Returns the times of paths too.
 pub(super) fn sums(
     segments: &[DeviceSegment],
     charged: &Charged<'_>,
     forest: &Forest<'_>,
-) -> DeviceIdle {
+) -> (DeviceIdle, Times) {
     let mut device = DeviceIdle::default();
+    let mut times = Times::none(forest);
     // How long the next work has been launched: a time in which nothing was recorded may divide that.
     let mut launched = 0_i64;
     for segment in segments {
@@ -202,11 +203,11 @@ pub(super) fn sums(
             }
         };
         *sum = sum.saturating_add(length);
+        times.add(forest, segment);
     }
-    let after_first = segments.iter().filter(|segment| !segment.is_before_first);
-    device.charges = charged.charges(forest, after_first);
-    device.busy = charged.busy(forest, segments);
-    device
+    device.charges = charged.charges(forest, &times, |path| path.idle);
+    device.busy = charged.busy(forest, &times);
+    (device, times)
 }
 
 /// Returns the sums, and what sentences and pictures have beside them.
@@ -216,12 +217,10 @@ fn account(
     seen: &mut Vec<bool>,
 ) -> DeviceIdle {
     let forest = charged.forest(&segments, seen);
-    let before_first = segments.iter().filter(|segment| segment.is_before_first);
-    let before_first = charged.charges(&forest, before_first);
-    let sums = sums(&segments, charged, &forest);
+    let (sums, times) = sums(&segments, charged, &forest);
     DeviceIdle {
-        before_first,
-        functions: charged.functions(&forest, &mut segments),
+        before_first: charged.charges(&forest, &times, |path| path.before_first),
+        functions: charged.functions(&forest, &times, &mut segments),
         segments,
         ..sums
     }

@@ -23,8 +23,8 @@ pub(super) struct Charged<'t> {
 
 /// Idle time: all of it, and the part in launch calls.
 #[derive(Clone, Copy, Default)]
-struct Waited {
-    all: i64,
+pub(super) struct Waited {
+    pub(super) all: i64,
     in_call: i64,
 }
 
@@ -32,6 +32,55 @@ impl Waited {
     fn add(&mut self, other: Self) {
         self.all = self.all.saturating_add(other.all);
         self.in_call = self.in_call.saturating_add(other.in_call);
+    }
+}
+
+/// The times of the segments of one path, without those inside of it.
+#[derive(Clone, Copy, Default)]
+pub(super) struct PathTimes {
+    /// Between the first work and the last.
+    pub(super) idle: Waited,
+    pub(super) before_first: Waited,
+    pub(super) busy: i64,
+}
+
+/// The times of all segments of a device: there are few paths, however many segments.
+pub(super) struct Times {
+    /// By the places of paths in the forest.
+    pub(super) of_paths: Vec<PathTimes>,
+    pub(super) outside: PathTimes,
+}
+
+impl Times {
+    /// Returns no time for each path of a forest.
+    pub(super) fn none(forest: &Forest<'_>) -> Self {
+        Self {
+            of_paths: vec![PathTimes::default(); forest.functions.len()],
+            outside: PathTimes::default(),
+        }
+    }
+
+    /// Adds the time of a segment, if that belongs to a function, or to no function.
+    pub(super) fn add(&mut self, forest: &Forest<'_>, segment: &DeviceSegment) {
+        let length = segment.end_ns.saturating_sub(segment.start_ns);
+        let in_call = match segment.state {
+            DeviceState::Busy | DeviceState::Host => 0,
+            DeviceState::LaunchCall => length,
+            _ => return,
+        };
+        let path = forest.place(segment);
+        let path = path.and_then(|place| self.of_paths.get_mut(place));
+        let times = path.unwrap_or(&mut self.outside);
+        let idle = match segment.state {
+            DeviceState::Busy => {
+                times.busy = times.busy.saturating_add(length);
+                return;
+            }
+            _ if segment.is_before_first => &mut times.before_first,
+            _ => &mut times.idle,
+        };
+        let all = length;
+        idle.add(Waited { all, in_call });
     }
 }
 
@@ -163,29 +212,14 @@ impl<'t> Charged<'t> {
         }
     }
 
-    /// Adds up the idle times of segments by function. All of them are in the forest.
-    pub(super) fn charges<'s>(
+    /// Adds up idle times by function. `times` says which of those of a path.
+    pub(super) fn charges(
         &self,
         forest: &Forest<'_>,
-        segments: impl Iterator<Item = &'s DeviceSegment>,
+        times: &Times,
+        of: impl Fn(&PathTimes) -> Waited,
     ) -> Vec<IdleCharge> {
-        let mut outside = Tally::default();
-        // The idle time of each path itself.
-        let mut own = vec![Waited::default(); forest.len()];
-        for segment in segments {
-            let length = segment.end_ns.saturating_sub(segment.start_ns);
-            let in_call = match segment.state {
-                DeviceState::Host => 0,
-                DeviceState::LaunchCall => length,
-                _ => continue,
-            };
-            let waited = forest.own(segment, &mut own);
-            waited.unwrap_or(&mut outside.own).add(Waited {
-                all: length,
-                in_call,
-            });
-        }
-        outside.inclusive = outside.own;
+        let own: Vec<Waited> = times.of_paths.iter().map(&of).collect();
         let mut charges: Vec<IdleCharge> = forest
             .by_function(&own)
             .map(|(text, tally)| {
@@ -193,7 +227,13 @@ impl<'t> Charged<'t> {
                 charge(Some(name), location, &tally)
             })
             .collect();
-        if outside.own.all > 0 {
+        let outside = of(&times.outside);
+        if outside.all > 0 {
+            let outside = Tally {
+                own: outside,
+                inclusive: outside,
+                open: 0,
+            };
             charges.push(charge(None, "", &outside));
         }
         charges.order_by(|one, other| {
@@ -203,33 +243,26 @@ impl<'t> Charged<'t> {
         charges
     }
 
-    /// Adds up the busy times of segments by function. All of them are in the forest.
-    pub(super) fn busy(&self, forest: &Forest<'_>, segments: &[DeviceSegment]) -> Vec<BusyTime> {
-        let mut own = vec![Waited::default(); forest.len()];
-        let mut outside = Waited::default();
-        for segment in segments {
-            if segment.state != DeviceState::Busy {
-                continue;
-            }
-            let sum = forest.own(segment, &mut own);
-            sum.unwrap_or(&mut outside).add(Waited {
-                all: segment.end_ns.saturating_sub(segment.start_ns),
-                in_call: 0,
-            });
-        }
+    /// Adds up the busy times by function.
+    pub(super) fn busy(&self, forest: &Forest<'_>, times: &Times) -> Vec<BusyTime> {
+        let own = times.of_paths.iter().map(|times| Waited {
+            all: times.busy,
+            in_call: 0,
+        });
         let mut busy: Vec<BusyTime> = forest
-            .by_function(&own)
+            .by_function(&own.collect::<Vec<_>>())
             .map(|(text, tally)| BusyTime {
                 name: self.name(text).map(|(name, _)| name.to_owned()),
                 busy_ns: tally.own.all,
                 inclusive_ns: tally.inclusive.all,
             })
             .collect();
-        if outside.all > 0 {
+        let outside = times.outside.busy;
+        if outside > 0 {
             busy.push(BusyTime {
                 name: None,
-                busy_ns: outside.all,
-                inclusive_ns: outside.all,
+                busy_ns: outside,
+                inclusive_ns: outside,
             });
         }
         busy.order_by(|one, other| {
@@ -243,6 +276,7 @@ impl<'t> Charged<'t> {
     pub(super) fn functions(
         &self,
         forest: &Forest<'_>,
+        times: &Times,
         segments: &mut [DeviceSegment],
     ) -> Vec<DeviceFunction> {
         // A step is no function.
@@ -256,7 +290,7 @@ impl<'t> Charged<'t> {
             functions: &forest.functions,
             names: &names.collect::<Vec<_>>(),
         };
-        shown::choose(segments, &calls)
+        shown::choose(segments, &calls, times)
     }
 }
 
@@ -279,16 +313,6 @@ impl Forest<'_> {
         let path = self.path_of.get(segment.call? as usize)?;
         let place = self.places.get(*path as usize)?;
         (*place != NONE).then_some(*place as usize)
-    }
-
-    /// Returns how many paths there are.
-    pub(super) fn len(&self) -> usize {
-        self.functions.len()
-    }
-
-    /// Returns the time of the path of a segment's call, of the times of all paths.
-    fn own<'o>(&self, segment: &DeviceSegment, own: &'o mut [Waited]) -> Option<&'o mut Waited> {
-        own.get_mut(self.place(segment)?)
     }
 
     /// Adds the times of paths to the times of their functions, and of the functions around them. Returns the functions that have

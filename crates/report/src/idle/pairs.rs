@@ -190,7 +190,7 @@ pub(super) fn of_timeline(timeline: &Timeline) -> GpuPairs {
             unplaced,
             before_first_ns: first.saturating_sub(window.0),
             after_last_ns: window.1.saturating_sub(end),
-            account: sums(&cut.segments, &charged, &forest),
+            account: sums(&cut.segments, &charged, &forest).0,
         }
     });
     GpuPairs {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::charged::Forest;
+use super::charged::{Forest, PathTimes, Times};
 use super::{DeviceFunction, DeviceSegment, DeviceState};
 use crate::in_order::InOrder as _;
 use crate::walk::Visit;
@@ -38,21 +38,16 @@ pub(super) fn is_of_function(segment: &DeviceSegment) -> bool {
 }
 
 /// Chooses the functions, those with the longest idle time first, and notes at each segment which of them it belongs to: the
-/// innermost around its call.
-pub(super) fn choose(segments: &mut [DeviceSegment], calls: &Calls<'_>) -> Vec<DeviceFunction> {
-    let length = |segment: &DeviceSegment| segment.end_ns.saturating_sub(segment.start_ns);
-    let mut own = vec![0_i64; calls.forest.len()];
-    let mut all = 0_i64;
-    for segment in segments.iter().filter(|segment| is_of_function(segment)) {
-        all = all.saturating_add(length(segment));
-        if let Some(own) = calls
-            .forest
-            .place(segment)
-            .and_then(|place| own.get_mut(place))
-        {
-            *own = own.saturating_add(length(segment));
-        }
-    }
+/// innermost around its call. `times` are those of the segments.
+pub(super) fn choose(
+    segments: &mut [DeviceSegment],
+    calls: &Calls<'_>,
+    times: &Times,
+) -> Vec<DeviceFunction> {
+    let length = |path: &PathTimes| path.busy.saturating_add(path.idle.all);
+    let own: Vec<i64> = times.of_paths.iter().map(length).collect();
+    let outside = length(&times.outside);
+    let all = own.iter().fold(outside, |sum, ns| sum.saturating_add(*ns));
     let mut chosen = Vec::new();
     for parts in PARTS {
         chosen = calls.chosen(&own, all, parts);
@@ -61,7 +56,7 @@ pub(super) fn choose(segments: &mut [DeviceSegment], calls: &Calls<'_>) -> Vec<D
         }
     }
     chosen.truncate(MOST);
-    let shown = calls.shown(&chosen);
+    let mut shown = calls.shown(&chosen);
     let functions = chosen.iter().map(|function| {
         let names = calls.names.get(*function as usize);
         let (name, location) = names.copied().unwrap_or_default();
@@ -72,25 +67,26 @@ pub(super) fn choose(segments: &mut [DeviceSegment], calls: &Calls<'_>) -> Vec<D
         }
     });
     let mut functions: Vec<DeviceFunction> = functions.collect();
+    for (path, shown) in times.of_paths.iter().zip(&shown) {
+        let function = shown.and_then(|function| functions.get_mut(function as usize));
+        if let Some(function) = function {
+            function.busy_ns = function.busy_ns.saturating_add(path.busy);
+            function.idle_ns = function.idle_ns.saturating_add(path.idle.all);
+        }
+    }
+    let functions = in_order(functions, &mut shown);
     for segment in segments
         .iter_mut()
         .filter(|segment| is_of_function(segment))
     {
         segment.function = calls.forest.place(segment).and_then(|place| shown[place]);
-        let place = segment.function.map(|function| function as usize);
-        if let Some(function) = place.and_then(|place| functions.get_mut(place)) {
-            let sum = match segment.state {
-                DeviceState::Busy => &mut function.busy_ns,
-                _ => &mut function.idle_ns,
-            };
-            *sum = sum.saturating_add(length(segment));
-        }
     }
-    in_order(functions, segments)
+    functions
 }
 
-/// Sorts the functions, and leaves out those whose time all belongs to others inside of them.
-fn in_order(functions: Vec<DeviceFunction>, segments: &mut [DeviceSegment]) -> Vec<DeviceFunction> {
+/// Sorts the functions, and leaves out those whose time all belongs to others inside of them. `shown` has the number of the
+/// function of each path.
+fn in_order(functions: Vec<DeviceFunction>, shown: &mut [Option<u32>]) -> Vec<DeviceFunction> {
     let functions = (0_u32..).zip(functions);
     let mut functions: Vec<(u32, DeviceFunction)> = functions
         .filter(|(_, function)| function.idle_ns > 0 || function.busy_ns > 0)
@@ -103,10 +99,8 @@ fn in_order(functions: Vec<DeviceFunction>, segments: &mut [DeviceSegment]) -> V
     let places: HashMap<u32, u32> = places
         .map(|(place, (before, _))| (*before, place))
         .collect();
-    for segment in segments {
-        segment.function = segment
-            .function
-            .and_then(|before| places.get(&before).copied());
+    for function in shown {
+        *function = function.and_then(|before| places.get(&before).copied());
     }
     functions
         .into_iter()
@@ -197,7 +191,7 @@ impl Calls<'_> {
 
     /// Returns for each path which of the chosen functions it belongs to.
     fn shown(&self, chosen: &[u32]) -> Vec<Option<u32>> {
-        let mut shown = vec![None; self.forest.len()];
+        let mut shown = vec![None; self.functions.len()];
         let mut around: Vec<Option<u32>> = Vec::new();
         for visit in self.visits {
             match *visit {

@@ -81,16 +81,11 @@ impl DeviceIdle {
         let mut segments = &self.segments[..];
         let columns = (0..columns).map(|column| {
             let (start_ns, end_ns) = (at(column), at(column + 1));
-            // A column has few parts, of many segments.
-            let mut parts: Vec<(StripPart, i64)> = Vec::new();
+            let mut parts = Vec::new();
             while let Some((segment, rest)) = segments.split_first() {
                 let (from, to) = (segment.start_ns.max(start_ns), segment.end_ns.min(end_ns));
                 if from < to {
-                    let part = segment.part();
-                    match parts.iter_mut().find(|(known, _)| *known == part) {
-                        Some((_, ns)) => *ns += to - from,
-                        None => parts.push((part, to - from)),
-                    }
+                    add(&mut parts, segment.part(), to - from);
                 }
                 // The next column begins in this segment.
                 if segment.end_ns > end_ns {
@@ -107,6 +102,30 @@ impl DeviceIdle {
         });
         IdleStrip {
             columns: columns.collect(),
+        }
+    }
+}
+
+/// Adds a time to the parts of a column, which are few: the segments are many.
+fn add(parts: &mut Vec<(StripPart, i64)>, part: StripPart, ns: i64) {
+    match parts.iter_mut().find(|(known, _)| *known == part) {
+        Some((_, sum)) => *sum += ns,
+        None => parts.push((part, ns)),
+    }
+}
+
+impl IdleStrip {
+    /// Returns all columns as one.
+    pub(crate) fn whole(&self) -> StripColumn {
+        let mut parts = Vec::new();
+        for (part, ns) in self.columns.iter().flat_map(|column| &column.parts) {
+            add(&mut parts, *part, *ns);
+        }
+        parts.order_by_key(|(part, _)| *part);
+        StripColumn {
+            start_ns: self.columns.first().map_or(0, |first| first.start_ns),
+            end_ns: self.columns.last().map_or(0, |last| last.end_ns),
+            parts,
         }
     }
 }

@@ -44,11 +44,17 @@ impl DeviceIdle {
         let lines = [painted(style, busy), painted(style, letters)];
         let lines = LABELS.iter().zip(lines);
         let lines = lines.map(|(label, line)| format!("{}{line}\n", style.dim(label)));
-        lines.collect::<String>() + &self.legend(&idle, style, width)
+        lines.collect::<String>() + &self.legend(&strip.whole(), &idle, style, width)
     }
 
     /// Explains the letters that are shown, with the share of the window that each has.
-    fn legend(&self, shown: &[StripPart], style: Style, width: usize) -> String {
+    fn legend(
+        &self,
+        whole: &StripColumn,
+        shown: &[StripPart],
+        style: Style,
+        width: usize,
+    ) -> String {
         let names: Vec<String> = self
             .functions
             .iter()
@@ -65,8 +71,7 @@ impl DeviceIdle {
             // Spaces that are no place for a line to break.
             format!("{} {name} {share}", sign(*part)).replace(' ', NO_BREAK)
         };
-        let whole = self.strip(1);
-        let parts = whole.columns.iter().flat_map(|column| &column.parts);
+        let parts = whole.parts.iter();
         let parts = parts.filter(|(part, _)| *part != StripPart::Busy && shown.contains(part));
         let entries: Vec<String> = parts.map(entry).collect();
         if entries.is_empty() {

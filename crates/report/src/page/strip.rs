@@ -99,9 +99,7 @@ pub(super) fn push_device(
     fold: Option<Fold>,
 ) {
     let strip = device.strip(COLUMNS);
-    let whole = device.strip(1);
-    let parts = whole.columns.iter().flat_map(|column| &column.parts);
-    let parts: BTreeMap<StripPart, i64> = parts.copied().collect();
+    let parts: BTreeMap<StripPart, i64> = strip.whole().parts.into_iter().collect();
     let share = |ns: i64| percent(ns as f64 / device.window_ns().max(1) as f64);
     let _ = write!(
         html,

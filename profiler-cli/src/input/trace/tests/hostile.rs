@@ -276,6 +276,9 @@ fn deep_values_and_deep_calls_take_no_stack() {
     // Values that are not kept may have any depth.
     let deep = format!(r#"{{"x": {}"#, "{\"a\":".repeat(100_000));
     assert!(message(&deep).starts_with("is cut off"));
+    let shapes = format!(r#""Input Dims": {lists}{}"#, "]".repeat(100_000));
+    let timeline = read(&complete("cpu_op", "f", (0.0, 1.0), &shapes));
+    assert_eq!(timeline.slices[0].shapes, None);
     let calls: Vec<String> = (0..50_000)
         .map(|depth| {
             complete(
