@@ -1,12 +1,14 @@
 //! A grid of cells with styled text, and how those that have changed are written to a terminal.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::ops::Range;
 
 use crossterm::cursor::MoveTo;
 use crossterm::queue;
 use crossterm::style::{Attribute, Print, SetAttribute};
 
-use super::styled::{Style, Text, columns_of, width};
+use super::styled::{Style, Text, columns_of};
 
 /// Lines of text, which are cut at the end of their space unless they are wrapped.
 pub(super) struct Paragraph<'t> {
@@ -61,11 +63,11 @@ impl Area {
     }
 }
 
-/// A place for one character. Combining characters belong to the one before them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A place for one character.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cell {
-    /// Empty behind a character that takes two columns.
-    text: String,
+    /// `None` behind a character that takes two columns.
+    character: Option<char>,
     style: Style,
 }
 
@@ -74,16 +76,21 @@ struct Cell {
 pub(super) struct Frame {
     columns: usize,
     cells: Vec<Cell>,
+    /// The combining characters that belong to a cell, which few cells have.
+    combining: BTreeMap<usize, String>,
 }
 
 impl Frame {
     pub(super) fn new(columns: usize, rows: usize) -> Self {
         let cell = Cell {
-            text: " ".to_owned(),
+            character: Some(' '),
             style: Style::new(),
         };
-        let cells = vec![cell; columns * rows];
-        Self { columns, cells }
+        Self {
+            columns,
+            cells: vec![cell; columns * rows],
+            combining: BTreeMap::new(),
+        }
     }
 
     pub(super) fn area(&self) -> Area {
@@ -95,16 +102,30 @@ impl Frame {
         }
     }
 
-    fn rows(&self) -> impl Iterator<Item = &[Cell]> {
-        self.cells.chunks(self.columns.max(1))
+    /// Returns the indices of the cells of each row.
+    fn rows(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (columns, cells) = (self.columns.max(1), self.cells.len());
+        (0..cells)
+            .step_by(columns)
+            .map(move |first| first..(first + columns).min(cells))
     }
 
     /// Returns the text of each row, without spaces at its end.
     pub(super) fn texts(&self) -> impl Iterator<Item = String> {
         self.rows().map(|row| {
-            let text: String = row.iter().map(|cell| &*cell.text).collect();
-            text.trim_end().to_owned()
+            let mut text = String::with_capacity(row.len());
+            for index in row {
+                text.extend(self.cells[index].character);
+                text.push_str(self.combining_at(index));
+            }
+            text.truncate(text.trim_end().len());
+            text
         })
+    }
+
+    /// Returns the combining characters that belong to a cell.
+    fn combining_at(&self, index: usize) -> &str {
+        self.combining.get(&index).map_or("", String::as_str)
     }
 
     /// Draws lines of text.
@@ -155,29 +176,28 @@ impl Frame {
             0
         };
         let from = row * self.columns + column;
-        let cells = &mut self.cells[from..from + width];
         let mut last = None;
         for (char, style) in text.characters() {
             let columns = columns_of(char);
             if columns == 0 {
                 // Of a character that is not shown, neither is what belongs to it.
                 if let Some(last) = last {
-                    let cell: &mut Cell = &mut cells[last];
-                    cell.text.push(char);
+                    self.combining.entry(last).or_default().push(char);
                 }
                 continue;
             }
             if at + columns > width {
                 break;
             }
-            for (number, cell) in cells[at..at + columns].iter_mut().enumerate() {
-                cell.style = style;
-                cell.text.clear();
-                if number == 0 {
-                    cell.text.push(char);
-                }
+            for number in 0..columns {
+                let index = from + at + number;
+                self.combining.remove(&index);
+                self.cells[index] = Cell {
+                    character: (number == 0).then_some(char),
+                    style,
+                };
             }
-            last = Some(at);
+            last = Some(from + at);
             at += columns;
         }
     }
@@ -185,12 +205,14 @@ impl Frame {
     /// Writes the cells that differ from those of another frame of the same size.
     pub(super) fn write_changes(&self, from: &Self, output: &mut impl Write) -> io::Result<()> {
         let mut style = None;
-        for (row, (cells, before)) in self.rows().zip(from.rows()).enumerate() {
+        for (row, cells) in self.rows().enumerate() {
             let mut expected = None;
-            for (column, (cell, before)) in cells.iter().zip(before).enumerate() {
-                if cell == before || cell.text.is_empty() {
+            for (column, index) in cells.enumerate() {
+                let (cell, combining) = (self.cells[index], self.combining_at(index));
+                let is_same = cell == from.cells[index] && combining == from.combining_at(index);
+                let Some(character) = cell.character.filter(|_| !is_same) else {
                     continue;
-                }
+                };
                 if expected != Some(column) {
                     let place = |at: usize| u16::try_from(at).unwrap_or(u16::MAX);
                     queue!(output, MoveTo(place(column), place(row)))?;
@@ -199,8 +221,8 @@ impl Frame {
                     cell.style.write(output)?;
                     style = Some(cell.style);
                 }
-                queue!(output, Print(&cell.text))?;
-                expected = Some(column + width(&cell.text));
+                queue!(output, Print(character), Print(combining))?;
+                expected = Some(column + columns_of(character));
             }
         }
         queue!(output, SetAttribute(Attribute::Reset))?;
@@ -240,7 +262,7 @@ mod tests {
         assert_eq!(texts(&frame), ["界e\u{301}界"]);
         let right = Text::raw("界").right_aligned();
         frame.draw_table([(Style::BOLD, vec![right])], (&[5], 1), frame.area());
-        assert_eq!(frame.cells[3].text, "界");
+        assert_eq!(frame.cells[3].character, Some('界'));
         assert_eq!(frame.cells[0].style, Style::BOLD);
     }
 

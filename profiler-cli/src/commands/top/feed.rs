@@ -1,5 +1,6 @@
 //! The latest summary, the one before, and how the file is doing.
 
+use std::cell::OnceCell;
 use std::time::{Duration, SystemTime};
 
 use profiler_report::{CallEdges, Summary};
@@ -38,8 +39,7 @@ pub(super) enum Problem {
 pub(super) struct Shown {
     pub(super) summary: Box<Summary>,
     pub(super) lines: Vec<Line>,
-    /// Who called whom; `None` if that was not counted. It is made once, since the screen is drawn several times a second.
-    pub(super) callers: Option<CallEdges>,
+    callers: OnceCell<Option<CallEdges>>,
     /// The value by which functions limit the program.
     pub(super) limit: Order,
     /// The span of the rates.
@@ -89,9 +89,8 @@ impl Feed {
                 } else {
                     Order::Cpu
                 };
-                let has_callers = summary.call_tree.is_some();
                 self.shown = Some(Shown {
-                    callers: has_callers.then(|| summary.callers()),
+                    callers: OnceCell::new(),
                     summary,
                     lines,
                     limit,
@@ -104,6 +103,14 @@ impl Feed {
 }
 
 impl Shown {
+    /// Returns who called whom; `None` if that was not counted. It is made when a row shows it, and once, since the screen is
+    /// drawn several times a second.
+    pub(super) fn callers(&self) -> Option<&CallEdges> {
+        let has_callers = self.summary.call_tree.is_some();
+        let callers = || has_callers.then(|| self.summary.callers());
+        self.callers.get_or_init(callers).as_ref()
+    }
+
     /// Returns how long ago the file was written.
     pub(super) fn age(&self, now: SystemTime) -> Duration {
         now.duration_since(self.written).unwrap_or_default()

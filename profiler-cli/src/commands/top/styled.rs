@@ -5,10 +5,28 @@ use std::io::{self, Write};
 use std::mem;
 
 use crossterm::queue;
-use crossterm::style::{Attribute, SetAttribute, SetBackgroundColor, SetForegroundColor};
+use crossterm::style::{self, Attribute, SetAttribute, SetBackgroundColor, SetForegroundColor};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-pub(super) use crossterm::style::Color;
+/// A dark colour, whose shade the terminal chooses. Small, since a screen has a style for each cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Color {
+    Cyan,
+    Green,
+    Red,
+    Yellow,
+}
+
+impl From<Color> for style::Color {
+    fn from(color: Color) -> Self {
+        match color {
+            Color::Cyan => Self::DarkCyan,
+            Color::Green => Self::DarkGreen,
+            Color::Red => Self::DarkRed,
+            Color::Yellow => Self::DarkYellow,
+        }
+    }
+}
 
 /// How a character looks. A terminal's own colours, unless they are set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,10 +96,10 @@ impl Style {
             }
         }
         if let Some(color) = self.foreground {
-            queue!(output, SetForegroundColor(color))?;
+            queue!(output, SetForegroundColor(color.into()))?;
         }
         if let Some(color) = self.background {
-            queue!(output, SetBackgroundColor(color))?;
+            queue!(output, SetBackgroundColor(color.into()))?;
         }
         Ok(())
     }

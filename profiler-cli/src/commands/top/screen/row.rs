@@ -208,7 +208,7 @@ fn groups(histogram: &Histogram, most: usize) -> Vec<Group> {
 /// Returns the functions that called it, the longest time first.
 fn callers_of<'t>(shown: &Shown, row: &Row, area: Area) -> Vec<Text<'t>> {
     let mut lines = vec![Text::raw(""), Text::styled("callers", BOLD)];
-    let Some(callers) = &shown.callers else {
+    let Some(callers) = shown.callers() else {
         let text = "not counted: run the program with PROFILER_CALLERS=1";
         lines.push(Text::styled(text, DIM));
         return lines;
