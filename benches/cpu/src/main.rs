@@ -18,7 +18,7 @@ use bench_harness::{Options, Outcome, Report, Table};
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-const USAGE: &str = "usage: cpu [async-stack | background | service | switch SITES TURNS | list | count VARIANT BATCHES]";
+const USAGE: &str = "usage: cpu [async-stack | background | service [built] | switch SITES TURNS | list | count VARIANT BATCHES]";
 
 fn main() -> Outcome<()> {
     let options = Options::from_command_line()?;
@@ -31,7 +31,8 @@ fn main() -> Outcome<()> {
             report.end(&options)
         }
         ["background"] => background::measure(&options),
-        ["service"] => sites::service(&options),
+        ["service"] => sites::service(&options, false),
+        ["service", "built"] => sites::service(&options, true),
         ["switch", sites, turns] => sites::switch(&options, sites.parse()?, turns.parse()?),
         ["list"] => {
             count::list();

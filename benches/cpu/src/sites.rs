@@ -6,14 +6,23 @@ use std::thread;
 use std::time::Instant;
 
 use bench_harness::memory::{mib, resident};
+use bench_harness::process::again;
 use bench_harness::{Options, Outcome, Report, Table, median, row};
 use profiler_runtime::__private::{CallSite, NEW_SITE};
-use profiler_runtime::set_enabled;
+use profiler_runtime::{scope, set_enabled};
 
 const NAMES: usize = 5_000;
 const THREADS: usize = 128;
 /// The calls of each function on each thread.
 const CALLS: u32 = 50;
+
+/// The goals of the resident memory, for names of call sites and for names that are built at run time.
+const MOST_MIB: f64 = 450.0;
+const MOST_BUILT_MIB: f64 = 480.0;
+/// By how much a run may exceed a goal.
+const TOLERANCE: f64 = 1.1;
+/// The variable for the most names that are built at run time.
+const MAX_NAMES: &str = "PROFILER_MAX_NAMES";
 
 /// As the macros expand to, but for names that are made in a loop: the compiler would take minutes for as many functions.
 static SITES: [CallSite; NAMES] = [NEW_SITE; NAMES];
@@ -25,12 +34,24 @@ fn names() -> Vec<&'static str> {
 
 /// Makes one measured call of each name, with work of some length: 32 to 256 steps, and in one round more.
 fn call_all(names: &[&'static str], round: u32) {
-    let length = if round == 7 { 4096 } else { 32 << (round % 4) };
     for (site, name) in SITES.iter().zip(names) {
         let _scope = site.enter_named(name);
-        for step in 0..length {
-            black_box(step);
-        }
+        work(round);
+    }
+}
+
+/// The same with names that are built at run time, at one call site.
+fn call_all_built(names: &[&'static str], round: u32) {
+    for name in names {
+        let _scope = scope!(*name);
+        work(round);
+    }
+}
+
+fn work(round: u32) {
+    let length = if round == 7 { 4096 } else { 32 << (round % 4) };
+    for step in 0..length {
+        black_box(step);
     }
 }
 
@@ -57,14 +78,27 @@ fn counted_turns(turns: usize) {
 }
 
 /// Measures the memory of the statistics and the time of the summary: each name is called on 128 threads that stay alive, with
-/// times over a few powers of two.
-pub(crate) fn service(options: &Options) -> Outcome<()> {
+/// times over a few powers of two. `are_built` if the names are built at run time, rather than those of call sites.
+pub(crate) fn service(options: &Options, are_built: bool) -> Outcome<()> {
+    let (call_all, kind, most_mib) = if are_built {
+        (call_all_built as fn(&[_], _), "built ", MOST_BUILT_MIB)
+    } else {
+        (call_all as fn(&[_], _), "", MOST_MIB)
+    };
+    // Built names have a limit of their own.
+    if are_built && std::env::var_os(MAX_NAMES).is_none() {
+        let again = again()?.env(MAX_NAMES, (NAMES + 1).to_string()).status()?;
+        return again
+            .success()
+            .then_some(())
+            .ok_or_else(|| again.to_string().into());
+    }
     let mut report = Report::begin();
     let names = names();
     let [ready, called, read] = [(); 3].map(|()| Barrier::new(THREADS + 1));
     // The profiler's threads and the first name are no part of what is measured.
     call_all(&names[..1], 0);
-    let table = thread::scope(|scope| {
+    let (table, grown) = thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 ready.wait();
@@ -84,7 +118,7 @@ pub(crate) fn service(options: &Options) -> Outcome<()> {
         summary.sort_by(f64::total_cmp);
         let further = 20;
         let seconds = processor_time_of(|| (0..further).for_each(|round| call_all(&names, round)));
-        let title = format!("{NAMES} names on {THREADS} threads, {CALLS} calls each");
+        let title = format!("{NAMES} {kind}names on {THREADS} threads, {CALLS} calls each");
         let each = grown.map(|bytes| bytes as f64 / (NAMES * THREADS) as f64);
         let ns = seconds * 1e9 / f64::from(further) / NAMES as f64;
         let mut table = Table::of_values(
@@ -105,10 +139,16 @@ pub(crate) fn service(options: &Options) -> Outcome<()> {
             }
         }
         read.wait();
-        table
+        (table, grown)
     });
     report.show(table);
-    report.end(options)
+    report.end(options)?;
+    match grown.map(mib) {
+        Some(mib) if mib > TOLERANCE * most_mib => {
+            Err(format!("more than a tenth above the goal of {most_mib} MiB").into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns the seconds that this thread runs on a processor meanwhile. On a busy machine, elapsed time says nothing.

@@ -6,13 +6,20 @@
 
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::compiler_fence;
 
 use super::table_cell::TableCell;
 
-/// The number of slots that can hold a key. The table is at most half full, so few keys need more than two.
+/// The number of slots that can hold a key. Few keys need more than three: see [`is_full`].
 const PROBES: usize = 32;
 /// The number of slots of the first table. A power of two, as that of each table, and at least [`PROBES`].
 const FIRST_SLOTS: usize = 32;
+
+/// Returns `true` if a table with this many keys takes no further one: it is at most five eighths full.
+const fn is_full(slots: usize, used: usize) -> bool {
+    8 * (used + 1) > 5 * slots
+}
 
 /// A key with its decision. Empty if it has no text. All zeros are an empty slot.
 #[derive(Default)]
@@ -37,8 +44,10 @@ pub(super) struct TextDecisions {
     slots: TableCell<Slot>,
     /// The number of slots that are not empty.
     used: Cell<usize>,
-    /// The slots that larger ones have replaced: [`get`](Self::get) may have been interrupted by a signal handler whose
-    /// call replaced them, and goes on with them.
+    /// How many calls of [`get`](Self::get) use the slots: a signal handler may interrupt one, and its calls may replace the
+    /// slots.
+    readers: Cell<u32>,
+    /// The slots that larger ones have replaced while they were in use.
     replaced: RefCell<Vec<NonNull<[Slot]>>>,
 }
 
@@ -47,6 +56,7 @@ impl TextDecisions {
         Self {
             slots: TableCell::empty(),
             used: Cell::new(0),
+            readers: Cell::new(0),
             replaced: RefCell::new(Vec::new()),
         }
     }
@@ -55,48 +65,58 @@ impl TextDecisions {
     ///
     /// # Safety
     ///
-    /// The caller does not use them after the next call of [`clear`](Self::clear).
+    /// The caller does not use them after the next call of [`replace`](Self::replace), unless `readers` counts it.
     #[inline(always)]
     unsafe fn slots(&self) -> &[Slot] {
-        // SAFETY: the pointer is that of a box, or dangling with a length of 0. Only `clear` frees the box.
+        // SAFETY: the pointer is that of a box, or dangling with a length of 0. Only `replace` frees the box.
         unsafe { self.slots.get().as_ref() }
     }
 
-    /// Replaces the slots and keeps the old ones. If there is no memory to keep them in, they are leaked.
+    /// Replaces the slots, and frees the old ones unless they are in use. If there is no memory to keep them in until then,
+    /// they are leaked.
+    ///
+    /// The caller has entered the profiler, so that a signal handler's call replaces no slots meanwhile.
     fn replace(&self, slots: Box<[Slot]>, used: usize) {
         let old = self.slots.get();
         self.slots.set(NonNull::from(Box::leak(slots)));
         self.used.set(used);
-        if let Ok(mut replaced) = self.replaced.try_borrow_mut()
-            && !old.is_empty()
-            && replaced.try_reserve(1).is_ok()
-        {
+        let Ok(mut replaced) = self.replaced.try_borrow_mut() else {
+            return;
+        };
+        if !old.is_empty() && replaced.try_reserve(1).is_ok() {
             replaced.push(old);
+        }
+        if self.readers.get() == 0 {
+            for slots in replaced.drain(..) {
+                // SAFETY: it is the pointer of a box that this function has leaked, and none of this table any more. No
+                // `get` is interrupted, and later ones find the new slots.
+                drop(unsafe { Box::from_raw(slots.as_ptr()) });
+            }
         }
     }
 
     /// Returns the decision for a text at a call site.
     #[inline(always)]
     pub(super) fn get(&self, site: usize, text: &str) -> Option<u64> {
-        // SAFETY: nothing below calls `clear`, nor does a signal handler: no thread ends in one.
-        let slots = unsafe { self.slots() };
-        for slot in places(slots, site, text) {
-            // A key is in the first free one of its slots, so it is not behind one that is free.
-            if slot.holds(site, text)? {
-                return Some(slot.decision.get());
-            }
-        }
-        None
+        // Whatever interrupts it between the load and the store counts itself and stops doing so.
+        self.readers.set(self.readers.get().wrapping_add(1));
+        // A signal handler may run between any two instructions, so the compiler must not move a use of the slots across.
+        compiler_fence(SeqCst);
+        // SAFETY: nothing below calls `replace`, and while `readers` counts this call a signal handler's call frees no slots.
+        let decision = find(unsafe { self.slots() }, site, text);
+        compiler_fence(SeqCst);
+        self.readers.set(self.readers.get().wrapping_sub(1));
+        decision
     }
 
-    /// Keeps a decision for a text at a call site.
+    /// Keeps a decision for a text at a call site. The caller has entered the profiler.
     pub(super) fn set(&self, site: usize, text: &'static str, decision: u64) {
         let used = self.used.get();
         // SAFETY: the slots are used only for their number here.
-        if 2 * (used + 1) > unsafe { self.slots() }.len() {
+        if is_full(unsafe { self.slots() }.len(), used) {
             self.grow();
         }
-        // SAFETY: `insert` does not call `clear`.
+        // SAFETY: `insert` does not call `replace`, and no signal handler's call does: the caller has entered the profiler.
         if insert(unsafe { self.slots() }, site, text, decision) {
             self.used.set(self.used.get() + 1);
         }
@@ -105,8 +125,8 @@ impl TextDecisions {
     /// Doubles the number of slots. Keeps them if there is no memory.
     #[cold]
     fn grow(&self) {
-        // SAFETY: nothing below calls `clear`. The allocator may be measured itself; its calls may look decisions up, but
-        // make none: the caller has entered the profiler.
+        // SAFETY: nothing uses them after `replace` below, and nothing else calls that. The allocator may be measured itself;
+        // its calls may look decisions up, but make none: the caller has entered the profiler.
         let old = unsafe { self.slots() };
         let count = (2 * old.len()).max(FIRST_SLOTS);
         let mut new = Vec::new();
@@ -126,11 +146,19 @@ impl TextDecisions {
     /// Frees all decisions. The caller has entered the profiler, and the thread is not looking one up.
     pub(super) fn clear(&self) {
         self.replace(Box::default(), 0);
-        for slots in self.replaced.take() {
-            // SAFETY: it is the pointer of a box that `replace` has leaked, see `slots`. No other has it any more.
-            drop(unsafe { Box::from_raw(slots.as_ptr()) });
+    }
+}
+
+/// Returns the decision in the slot of a key.
+#[inline(always)]
+fn find(slots: &[Slot], site: usize, text: &str) -> Option<u64> {
+    for slot in places(slots, site, text) {
+        // A key is in the first free one of its slots, so it is not behind one that is free.
+        if slot.holds(site, text)? {
+            return Some(slot.decision.get());
         }
     }
+    None
 }
 
 /// Returns the slots that can hold a key, in the order in which they are tried.
@@ -289,6 +317,28 @@ mod tests {
         let decisions = TextDecisions::new();
         assert_eq!(decisions.get(0, ""), None);
         assert_eq!(decisions.get(0, "text"), None);
+        decisions.clear();
+    }
+
+    #[test]
+    fn slots_that_larger_ones_replace_are_freed_unless_they_are_in_use() {
+        let decisions = TextDecisions::new();
+        let fill = |keys: std::ops::Range<u32>| {
+            keys.for_each(|key| decisions.set(0, leak(&key.to_string()), key.into()));
+        };
+        let kept = || decisions.replaced.borrow().len();
+        fill(0..20);
+        assert_eq!(kept(), 0);
+        decisions.readers.set(1);
+        // SAFETY: `readers` counts this test until after their last use.
+        let slots = unsafe { decisions.slots() };
+        fill(20..60);
+        assert_eq!(find(slots, 0, "3"), Some(3));
+        assert_eq!(kept(), 2);
+        decisions.readers.set(0);
+        fill(60..100);
+        assert_eq!(kept(), 0);
+        assert_eq!(decisions.get(0, "3"), Some(3));
         decisions.clear();
     }
 

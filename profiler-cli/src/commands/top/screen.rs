@@ -21,9 +21,9 @@ use super::text::printable;
 const DIM: Style = Style::DIM;
 const BOLD: Style = Style::BOLD;
 const SELECTED: Style = Style::REVERSED;
-const GOOD: Style = Style::new().foreground(Color::DarkGreen);
-const BAD: Style = Style::BOLD.foreground(Color::DarkRed);
-const NOTE: Style = Style::new().foreground(Color::DarkYellow);
+const GOOD: Style = Style::new().foreground(Color::Green);
+const BAD: Style = Style::BOLD.foreground(Color::Red);
+const NOTE: Style = Style::new().foreground(Color::Yellow);
 
 /// Screens with fewer lines show neither strip nor sensors.
 const LOW: usize = 12;

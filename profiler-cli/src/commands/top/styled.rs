@@ -8,22 +8,22 @@ use crossterm::queue;
 use crossterm::style::{self, Attribute, SetAttribute, SetBackgroundColor, SetForegroundColor};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// A colour, which the terminal chooses. Small, since a screen has a style for each cell.
+/// A dark colour, whose shade the terminal chooses. Small, since a screen has a style for each cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Color {
-    DarkCyan,
-    DarkGreen,
-    DarkRed,
-    DarkYellow,
+    Cyan,
+    Green,
+    Red,
+    Yellow,
 }
 
 impl From<Color> for style::Color {
     fn from(color: Color) -> Self {
         match color {
-            Color::DarkCyan => Self::DarkCyan,
-            Color::DarkGreen => Self::DarkGreen,
-            Color::DarkRed => Self::DarkRed,
-            Color::DarkYellow => Self::DarkYellow,
+            Color::Cyan => Self::DarkCyan,
+            Color::Green => Self::DarkGreen,
+            Color::Red => Self::DarkRed,
+            Color::Yellow => Self::DarkYellow,
         }
     }
 }

@@ -150,7 +150,7 @@ pub(super) fn draw(frame: &mut Frame, area: Area, shown: &Shown, view: &mut View
     }
     let style_of = |of: Option<Order>| {
         if of == Some(order) {
-            BOLD.foreground(Color::DarkCyan).and(Style::UNDERLINED)
+            BOLD.foreground(Color::Cyan).and(Style::UNDERLINED)
         } else {
             BOLD
         }

@@ -5,8 +5,8 @@ use super::super::styled::{Color, Span, Style, Text};
 use super::super::text::{BARS, eighths, width};
 use super::DIM;
 
-const BUSY: Style = Style::new().foreground(Color::DarkGreen);
-const HOST_PACED: Style = Style::new().foreground(Color::DarkYellow);
+const BUSY: Style = Style::new().foreground(Color::Green);
+const HOST_PACED: Style = Style::new().foreground(Color::Yellow);
 
 /// Returns the lines of the strip. The first devices are drawn if there is no room for all.
 pub(super) fn lines<'t>(strip: &Strip, columns: usize, rows: usize) -> Vec<Text<'t>> {
@@ -89,7 +89,7 @@ pub(super) fn cell(piece: &Piece, line: usize, height: usize) -> (char, Style) {
     match (busy, host_paced) {
         (8, _) => (BARS[8], BUSY),
         // A character has two colours: the other one stands for what fills the rest of it.
-        (1.., _) if busy + host_paced >= 7 => (BARS[busy], BUSY.background(Color::DarkYellow)),
+        (1.., _) if busy + host_paced >= 7 => (BARS[busy], BUSY.background(Color::Yellow)),
         (1.., _) => (BARS[busy], BUSY),
         (0, 4..) => ('▒', HOST_PACED),
         (0, 1..) => ('░', HOST_PACED),
@@ -134,7 +134,7 @@ mod tests {
         };
         assert_eq!(
             (style(0.5).background, style(0.0).background),
-            (Some(Color::DarkYellow), None)
+            (Some(Color::Yellow), None)
         );
     }
 }
