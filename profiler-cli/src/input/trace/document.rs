@@ -7,8 +7,9 @@ use profiler_report::{DeviceProperties, ProcessGroup};
 use serde::de::{Deserialize, Deserializer};
 
 use super::collect::Collector;
-use super::event::{Event, Value};
+use super::event::Event;
 use super::time::Time;
+use super::value::Value;
 use crate::input::source::{Parsed, Source, TOO_LARGE, parse};
 use crate::input::{InputError, Limits};
 
