@@ -10,7 +10,7 @@ use profiler_report::{MemoryUse, SliceEnding};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::event::{Text, Value};
+use super::value::{Text, Value};
 use super::work::WorkArgs;
 
 /// The most values of one counter event that are kept.

@@ -7,8 +7,10 @@ use profiler_report::{DeviceProperties, ProcessGroup};
 use serde::de::{Deserialize, Deserializer, IgnoredAny};
 
 use super::collect::Collector;
-use super::event::{Event, Value};
+use super::event::Event;
 use super::name_table::{self, NAME_TABLE};
+use super::value::Value;
+use crate::input::kind::Kind;
 use crate::input::source::{Parsed, Source, TOO_LARGE, parse};
 use crate::input::{InputError, Limits};
 
@@ -153,7 +155,9 @@ impl Events<'_> {
 
 /// Returns `true` if the content begins with an event: then lines with events follow.
 fn is_event(source: &mut Source<'_>) -> Result<bool, InputError> {
-    Ok(parse::<Event<'_>>(source.beginning()?).is_ok_and(|(event, _)| event.phase != 0))
+    let beginning = source.beginning()?;
+    let is_event = || parse::<Event<'_>>(beginning).is_ok_and(|(event, _)| event.phase != 0);
+    Ok(Kind::of(beginning) == Some(Kind::Object) && is_event())
 }
 
 /// The place in a list or an object.

@@ -21,6 +21,7 @@ mod raw;
 mod tests;
 mod time;
 mod tracks;
+mod value;
 mod work;
 
 use profiler_report::Timeline;

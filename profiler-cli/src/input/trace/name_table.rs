@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::collect::Collector;
 use super::document::Next;
-use super::event::truncate;
+use super::value::truncate;
 use crate::input::InputError;
 use crate::input::source::{Parsed, Source, parse};
 
