@@ -187,8 +187,8 @@ fn ten(forward: &dyn Fn()) -> Duration {
 /// Asserts that the account does not know this part of a time, and takes none of it for idle.
 #[track_caller]
 fn assert_unknown((account, [inside, whole]): &(SampledIdle, [f64; 2])) {
-    // The clocks of the test and of the account differ in their steps.
-    let margin = 100_000.0;
+    // A thread that is off the processor between a reading of the test and one of the account adds to one of the two alone.
+    let margin = inside / 4.0;
     assert!(account.unknown_ns >= inside - margin, "{inside}: {account:?}");
     assert!(account.idle_ns <= whole - inside + margin, "{whole}: {account:?}");
     let line = account.line();

@@ -66,12 +66,13 @@ pub(super) fn add_graph_gaps(collector: &mut Collector, callers: &Callers) {
         let next = begins.partition_point(|begin| (begin.0, begin.1) <= (rank, launch.start));
         let next = begins.get(next).filter(|begin| begin.0 == rank);
         let until = next.map_or(end, |begin| begin.2);
-        let mut gap = KernelGap::default();
-        gap.rank = rank;
-        gap.start_ns = launch.start;
-        gap.duration_ns = until.saturating_sub(launch.start).max(0);
-        gap.reason = GRAPH_WITHOUT_WORK.into();
-        gap
+        KernelGap {
+            rank,
+            start_ns: launch.start,
+            duration_ns: until.saturating_sub(launch.start).max(0),
+            reason: GRAPH_WITHOUT_WORK.into(),
+            ..KernelGap::default()
+        }
     });
     let gaps: Vec<KernelGap> = gaps.collect();
     let reason = "launches of graphs have no work in the file: whether the device was idle after them is not known";

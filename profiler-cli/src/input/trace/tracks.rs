@@ -46,7 +46,7 @@ fn process_number(process: &Id) -> Option<i64> {
     }
 }
 
-/// Returns the rank and the process of `[TP00-DP00] 83`, as tools write it that merge the traces of several ranks, such as SGLang.
+/// Returns the rank and the process of `[TP00-DP00] 83`, as tools write it that merge the traces of several ranks, such as `SGLang`.
 fn merged_process(text: &str) -> Option<(&str, i64)> {
     let (rank, process) = text.strip_prefix('[')?.split_once("] ")?;
     Some((rank, process.parse().ok()?))
@@ -97,8 +97,10 @@ impl Tracks {
         let number = *self.numbers.entry(key).or_insert(next);
         if number == next {
             let merged = self.merged_rank(process);
-            let mut about = TrackArgs::default();
-            about.rank = u64::from(merged).checked_sub(1);
+            let about = TrackArgs {
+                rank: u64::from(merged).checked_sub(1),
+                ..TrackArgs::default()
+            };
             self.all.push(RawTrack {
                 process: process.clone(),
                 thread: thread.clone(),

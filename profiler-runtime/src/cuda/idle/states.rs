@@ -242,7 +242,7 @@ mod tests {
         states.add(pair(40, 50, true));
         let mut idle = 0;
         states.settle(45, &Unknown::default(), |piece| {
-            idle += piece.until - piece.from
+            idle += piece.until - piece.from;
         });
         assert_eq!(idle, 30);
         states.add(pair(5, 60, false));

@@ -131,7 +131,7 @@ impl ByTorchsRule {
             stack.push(index);
         }
         let cut_off_ns = self_ns.iter().map(|own| (-own).max(0)).sum();
-        self_ns.iter_mut().for_each(|own| *own = (*own).max(0));
+        let self_ns = self_ns.into_iter().map(|own| own.max(0)).collect();
         Self {
             self_ns,
             outermost,
