@@ -65,7 +65,8 @@ pub struct SampledIdle {
     /// How long it was idle.
     pub idle_ns: f64,
     /// For how long it is not known what it did, between the other times: measuring was off, or a call before the next GPU time
-    /// has none, which was lost. It is in none of them.
+    /// has none, which was lost. It is in none of them. Idle time may contain work that was launched while measuring was off and ran
+    /// later, and work whose GPU times had no room in the ring of their thread.
     pub unknown_ns: f64,
     /// The part of `idle_ns` in which the next function had been called, and the device had not begun its work.
     pub launched_ns: f64,

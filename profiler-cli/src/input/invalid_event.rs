@@ -10,6 +10,9 @@ use memchr::memmem;
 /// The key that each event has once.
 const KIND: &[u8] = b"\"ph\"";
 
+/// The most brackets that are open in an event: valid ones have fewer.
+const MAX_DEPTH: usize = 128;
+
 /// The end of an event.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum End {
@@ -67,6 +70,7 @@ fn end_in_line(line: &[u8], open: &mut Vec<u8>, has_texts: bool) -> LineEnd {
             b'\\' if in_text => is_escaped = true,
             b'"' if has_texts => in_text = !in_text,
             _ if in_text => {}
+            b'{' | b'[' if open.len() == MAX_DEPTH => return LineEnd::Mismatch,
             b'{' => open.push(b'}'),
             b'[' => open.push(b']'),
             b',' | b']' if open.is_empty() => return LineEnd::At(at),

@@ -3,24 +3,38 @@
 //! Tools write texts without escaping them (paths of Windows, control characters, other encodings), numbers that JSON does not have
 //! (`NaN`, `inf`), and commas before a closing bracket.
 
-/// A value whose mistakes were mended.
+/// What the mistakes of a value come to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Repaired {
-    /// How many bytes of the original it takes.
-    pub(super) length: usize,
-    pub(super) text: Vec<u8>,
+pub(super) enum Repair {
+    /// They were mended. The value takes so many bytes of the original.
+    Mended { length: usize, text: Vec<u8> },
+    /// The value does not end in the text.
+    Beyond,
+    /// What the value means is not certain.
+    Hopeless,
 }
 
-/// Mends the value that a text begins with. Returns `None` if it does not end in the text.
-pub(super) fn repair(text: &[u8]) -> Option<Repaired> {
-    let mut mended = Vec::with_capacity(text.len().min(1 << 12));
+/// Mends the value that a text begins with.
+///
+/// A quote too many makes words of what are texts, and texts of what lies between them: then nothing is certain, and no more is
+/// looked at. So a file with many such values is not read anew for each.
+pub(super) fn repair(text: &[u8]) -> Repair {
+    let mut mended = Vec::new();
     let (mut at, mut depth) = (0, 0_usize);
     loop {
-        let byte = *text.get(at)?;
+        let Some(byte) = text.get(at).copied() else {
+            return Repair::Beyond;
+        };
         let is_alone = depth == 0;
         match byte {
             b'"' => {
-                let end = at + 1 + end_of_text(&text[at + 1..])?;
+                let Some(end) = end_of_text(&text[at + 1..]) else {
+                    return Repair::Beyond;
+                };
+                let end = at + 1 + end;
+                if text[at..end].contains(&b'\n') {
+                    return Repair::Hopeless;
+                }
                 push_text(&mut mended, &text[at + 1..end]);
                 at = end + 1;
                 if is_alone {
@@ -29,8 +43,9 @@ pub(super) fn repair(text: &[u8]) -> Option<Repaired> {
                 continue;
             }
             b'{' | b'[' => depth += 1,
+            b'}' | b']' if is_alone => return Repair::Hopeless,
             b'}' | b']' => {
-                depth = depth.checked_sub(1)?;
+                depth -= 1;
                 let last = mended
                     .iter()
                     .rposition(|byte: &u8| !byte.is_ascii_whitespace());
@@ -40,17 +55,24 @@ pub(super) fn repair(text: &[u8]) -> Option<Repaired> {
             }
             _ if byte.is_ascii_alphabetic() => {
                 let rest = &text[at..];
-                let end = rest.iter().position(|byte| !byte.is_ascii_alphabetic())?;
-                let is_no_number = ["nan", "inf", "infinity"]
-                    .iter()
-                    .any(|word| rest[..end].eq_ignore_ascii_case(word.as_bytes()));
+                let Some(end) = rest.iter().position(|byte| !byte.is_ascii_alphabetic()) else {
+                    return Repair::Beyond;
+                };
+                let is_any = |words: &[&str]| {
+                    words
+                        .iter()
+                        .any(|word| rest[..end].eq_ignore_ascii_case(word.as_bytes()))
+                };
                 // The letter of an exponent comes after a digit.
-                let is_word = !mended.last().is_some_and(u8::is_ascii_digit);
-                if is_no_number && is_word {
-                    mended.truncate(mended.strip_suffix(b"-").map_or(mended.len(), <[u8]>::len));
+                let is_exponent = mended.last().is_some_and(u8::is_ascii_digit) && is_any(&["e"]);
+                if is_any(&["nan", "inf", "infinity"]) {
+                    let sign = usize::from(mended.ends_with(b"-"));
+                    mended.truncate(mended.len() - sign);
                     mended.extend(b"null");
-                } else {
+                } else if is_exponent || is_any(&["true", "false", "null"]) {
                     mended.extend(&rest[..end]);
+                } else {
+                    return Repair::Hopeless;
                 }
                 at += end;
                 if is_alone {
@@ -66,10 +88,10 @@ pub(super) fn repair(text: &[u8]) -> Option<Repaired> {
             break;
         }
     }
-    Some(Repaired {
+    Repair::Mended {
         length: at,
         text: mended,
-    })
+    }
 }
 
 /// Returns the position of the quote that ends a text.
@@ -128,9 +150,16 @@ fn has_valid_escapes(text: &[u8]) -> bool {
 mod tests {
     use super::*;
 
+    fn mended(text: &[u8]) -> (usize, String) {
+        match repair(text) {
+            Repair::Mended { length, text } => (length, String::from_utf8(text).expect("UTF-8")),
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn mistakes_that_mean_one_thing_are_mended() {
-        for (text, mended) in [
+        for (text, expected) in [
             (
                 r#"{"a": NaN, "b": [-Infinity, inf, -1e5], "c": true}"#,
                 r#"{"a": null, "b": [null, null, -1e5], "c": true}"#,
@@ -144,27 +173,23 @@ mod tests {
                 r#"["a\n\u00e9\"]", "\q\"]"]"#,
                 r#"["a\n\u00e9\"]", "\\q\"]"]"#,
             ),
-            ("[\"run\u{1}\nstep\"]", r#"["run\u0001\u000astep"]"#),
+            ("[\"run\u{1}\tstep\"]", r#"["run\u0001\u0009step"]"#),
+            (r#""a\q""#, r#""a\\q""#),
+            ("-Infinity", "null"),
         ] {
-            let repaired = repair(format!("{text}, nan").as_bytes()).expect("it ends");
-            assert_eq!(repaired.length, text.len(), "{text}");
-            assert_eq!(String::from_utf8_lossy(&repaired.text), mended, "{text}");
+            let found = mended(format!("{text}, nan").as_bytes());
+            assert_eq!(found, (text.len(), expected.to_owned()));
         }
-        for (value, mended) in [(r#""a\q""#, r#""a\\q""#), ("-Infinity", "null")] {
-            let repaired = repair(format!("{value}, 1]").as_bytes()).expect("it ends");
-            assert_eq!(
-                (repaired.length, &*repaired.text),
-                (value.len(), mended.as_bytes())
-            );
-        }
-        let repaired = repair(b"[\"a\xff\"]").expect("it ends");
-        assert_eq!(repaired.text, "[\"a\u{fffd}\"]".as_bytes());
+        assert_eq!(mended(b"[\"a\xff\"]").1, "[\"a\u{fffd}\"]");
     }
 
     #[test]
-    fn what_does_not_end_is_left_alone() {
-        for text in ["", "{", r#"["a"#, r#"["a\"]"#, "]", "[nan"] {
-            assert_eq!(repair(text.as_bytes()), None, "{text}");
+    fn what_does_not_end_is_told_from_what_is_not_certain() {
+        for text in ["", "{", r#"["a"#, r#"["a\"]"#, "[nan"] {
+            assert_eq!(repair(text.as_bytes()), Repair::Beyond, "{text}");
+        }
+        for text in ["]", "[nul]", r#"["a"b", "c"#, "[\"a\n\"]"] {
+            assert_eq!(repair(text.as_bytes()), Repair::Hopeless, "{text}");
         }
     }
 }

@@ -8,7 +8,7 @@ use serde::de::{Deserialize, DeserializeOwned, Error as _, IgnoredAny};
 use serde_json::error::Category;
 
 use super::invalid_event::{self, End};
-use super::repair::repair;
+use super::repair::{Repair, repair};
 use super::{InputError, Limits, encoding};
 use crate::progress::Progress;
 
@@ -59,6 +59,10 @@ pub(super) struct Source<'r> {
     is_at_end: bool,
     /// Why that is the last, if the content goes on.
     failure: Option<InputError>,
+    /// It ended for another reason than its end.
+    is_cut: bool,
+    /// Each value ends where its line ends.
+    pub(super) in_lines: bool,
     /// How many mistakes were mended, and the first.
     pub(super) mended: (u64, Option<InputError>),
 }
@@ -135,6 +139,8 @@ impl<'r> Source<'r> {
             at: Position::default(),
             is_at_end: false,
             failure: None,
+            is_cut: false,
+            in_lines: false,
             mended: (0, None),
         })
     }
@@ -199,7 +205,8 @@ impl<'r> Source<'r> {
                 self.is_at_end = count < wanted;
             }
         }
-        self.is_at_end |= self.failure.is_some();
+        self.is_cut |= self.failure.is_some();
+        self.is_at_end |= self.is_cut;
     }
 
     /// Reads more. Returns `false` if there is no more.
@@ -293,20 +300,45 @@ impl<'r> Source<'r> {
         error: &serde_json::Error,
         parse: &mut impl FnMut(&[u8]) -> serde_json::Result<(R, usize)>,
     ) -> Option<R> {
-        let mended = loop {
-            if let Some(mended) = repair(self.unread()) {
-                break mended;
-            }
-            if self.unread().len() > Limits::EVENT_BYTES || !self.grow() {
-                return None;
+        let (length, text) = loop {
+            match repair(self.line_or_rest()) {
+                Repair::Mended { length, text } => break (length, text),
+                Repair::Hopeless => return None,
+                Repair::Beyond => {
+                    let is_whole_line = self.line_or_rest().len() < self.unread().len();
+                    if is_whole_line || self.unread().len() > Limits::EVENT_BYTES || !self.grow() {
+                        return None;
+                    }
+                }
             }
         };
-        let (value, _) = parse(&mended.text).ok()?;
+        let (value, _) = parse(&text).ok()?;
         // Where it is takes a search of the window: only the first is shown.
         let first = self.mended.1.take().unwrap_or_else(|| self.error(error));
         self.mended = (self.mended.0 + 1, Some(first));
-        self.consume(mended.length);
+        self.consume(length);
         Some(value)
+    }
+
+    /// Returns what a value may take of what is unread.
+    fn line_or_rest(&self) -> &[u8] {
+        let unread = self.unread();
+        let end = memchr_iter(b'\n', unread).next().filter(|_| self.in_lines);
+        &unread[..end.unwrap_or(unread.len())]
+    }
+
+    /// Consumes the next value if it is JSON, of any form.
+    pub(super) fn skip_json(&mut self) -> bool {
+        let parsed = parse::<IgnoredAny>(self.line_or_rest());
+        if let Ok((_, length)) = &parsed {
+            self.consume(*length);
+        }
+        parsed.is_ok()
+    }
+
+    /// Returns `true` if all of the content was consumed, and it ended as it should.
+    pub(super) fn is_consumed(&self) -> bool {
+        self.is_at_end && !self.is_cut && self.unread().is_empty()
     }
 
     /// Counts a mistake at the next byte, which was passed over.

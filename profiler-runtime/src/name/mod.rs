@@ -25,7 +25,7 @@ pub(crate) use profiler_report::internal::{Buffer, MAX_LENGTH, truncate, truncat
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 pub(crate) use registry::of_span;
 pub(crate) use registry::{
-    OVERFLOW_NAME, all, by_id, count, declared, make_room, of_function, run_time,
+    OVERFLOW_NAME, all, by_id, count, declared, is_frozen, make_room, of_function, run_time,
 };
 pub(crate) use sampling::Sampling;
 pub(crate) use short::short_forms;

@@ -69,6 +69,11 @@ pub(crate) fn make_room(text: Option<&str>) -> bool {
     has_room
 }
 
+/// Returns `true` if no more names that are built at run time are registered, so that none needs room.
+pub(crate) fn is_frozen() -> bool {
+    FROZEN.get().is_some()
+}
+
 /// Returns the name of a function that is not given one. `inner` is the type name of an item inside the function.
 ///
 /// Two functions can have the same path: in two blocks of one function, or in two versions of a crate. Their positions

@@ -114,7 +114,7 @@ fn decide_short(
 ) -> Option<SiteDecision> {
     let limit = || with_control(|control| control.settings.max_names);
     decide_for_text(RUN_TIME, switch, || {
-        if !name::make_room(Some(text)) {
+        if !name::is_frozen() && !name::make_room(Some(text)) {
             return None;
         }
         let name = name::run_time(text, location, limit);

@@ -12,7 +12,8 @@ impl GpuIdle {
         if self.devices.is_empty() {
             return;
         }
-        let working: i64 = self.devices.iter().map(super::DeviceIdle::working_ns).sum();
+        let working = self.devices.iter().map(super::DeviceIdle::working_ns);
+        let working = working.fold(0, i64::saturating_add);
         let percent = |ns: f64| 100.0 * ns / (working as f64).max(1.0);
         let mut by_name: HashMap<&str, GpuUse> = HashMap::new();
         for device in &self.devices {

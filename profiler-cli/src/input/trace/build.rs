@@ -91,11 +91,14 @@ fn find_device_rows(collector: &mut Collector) {
     let rows = collector.tracks.find_device_rows();
     for raw in &mut collector.raws {
         let row = rows.get(raw.track as usize).copied().flatten();
-        raw.kind = match row.filter(|_| raw.kind == RawKind::Function) {
-            Some(Row::Work) => RawKind::GpuWork,
-            Some(Row::Derived) => RawKind::GpuRange,
-            None => raw.kind,
+        let Some(row) = row.filter(|_| raw.kind == RawKind::Function) else {
+            continue;
         };
+        raw.kind = match row {
+            Row::Work => RawKind::GpuWork,
+            Row::Derived => RawKind::GpuRange,
+        };
+        raw.category = NONE;
     }
 }
 
@@ -179,6 +182,8 @@ struct Builder {
     tracks: HashMap<(u32, u32), u32>,
     /// The first process that has threads.
     host: Option<Id>,
+    /// The first process that has threads, of each rank of a merged file.
+    hosts: HashMap<u32, Id>,
     /// The properties of devices by their ranks and ordinals.
     devices: BTreeMap<(Option<u64>, u32), DeviceProperties>,
 }
@@ -218,6 +223,7 @@ impl Builder {
             counted,
             launches: HashMap::new(),
             host: collector.tracks.host().cloned(),
+            hosts: collector.tracks.hosts_of_ranks(),
             devices: BTreeMap::new(),
             collector,
         }
@@ -459,7 +465,10 @@ impl Builder {
                 SliceKind::AsyncCall => TrackKind::Futures,
                 _ => TrackKind::HostThread,
             };
-            let mut new = self.collector.tracks.track(track, kind, self.host.as_ref());
+            let mut new = self
+                .collector
+                .tracks
+                .track(track, kind, &self.hosts, self.host.as_ref());
             new.rank = new.rank.or(self.collector.job.rank);
             let in_file = self.collector.tracks.device_in_file(track).or(new.device);
             let device = in_file.and_then(|device| self.collector.devices.get(&device));

@@ -310,6 +310,12 @@ impl Collector {
         {
             track.is_stream = true;
         }
+        let text = event.category_text.as_deref();
+        if (event.category != Category::Function || text == Some("python_function"))
+            && let Some(track) = self.tracks.get_mut(track)
+        {
+            track.has_category = true;
+        }
         let kind = kind(event, self.writer.is_own);
         let (mut step, mut step_thread) = (0, None);
         if kind == RawKind::Step {
@@ -616,6 +622,7 @@ impl Collector {
 
     /// Keeps what the head of the file says of a name.
     pub(super) fn add_name(&mut self, name: String, about: AboutName) -> Result<(), InputError> {
+        self.keep()?;
         let texts = about.texts().map(|text| text.map_or(0, str::len));
         self.names.count(name.len() + texts.iter().sum::<usize>())?;
         self.name_table.insert(name, about);

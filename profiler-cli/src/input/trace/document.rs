@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use profiler_report::{DeviceProperties, ProcessGroup};
-use serde::de::{Deserialize, Deserializer, IgnoredAny};
+use serde::de::{Deserialize, Deserializer};
 
 use super::collect::Collector;
 use super::event::Event;
 use super::name_table::{self, NAME_TABLE};
 use super::value::Value;
 use crate::input::kind::Kind;
+use crate::input::repair::{Repair, repair};
 use crate::input::source::{Parsed, Source, TOO_LARGE, parse};
 use crate::input::{InputError, Limits};
 
@@ -22,7 +23,6 @@ pub(super) fn read(source: &mut Source<'_>, collector: &mut Collector) -> Result
         read: 0,
         invalid: 0,
         first: None,
-        in_lines: false,
     };
     let whole = events.document(source);
     let is_of_content = |error: &InputError| {
@@ -68,16 +68,14 @@ struct Events<'c> {
     /// How many events could not be read, and what is wrong with the first.
     invalid: u64,
     first: Option<InputError>,
-    /// Each event ends where its line ends.
-    in_lines: bool,
 }
 
 impl Events<'_> {
     fn document(&mut self, source: &mut Source<'_>) -> Result<(), InputError> {
         if source.peek_some()? == b'[' {
-            self.list(source)?;
+            self.list(source, true)?;
         } else if is_event(source)? {
-            self.in_lines = true;
+            source.in_lines = true;
             while let Some(next) = source.peek()? {
                 if next == b',' {
                     source.consume(1);
@@ -94,12 +92,21 @@ impl Events<'_> {
         Ok(())
     }
 
-    fn list(&mut self, source: &mut Source<'_>) -> Result<(), InputError> {
+    /// Reads a list of events. In the format, one that is the whole document may be without its end.
+    fn list(&mut self, source: &mut Source<'_>, is_document: bool) -> Result<(), InputError> {
         let mut next = Next::First;
-        while next.item(source, b']')? {
-            self.event(source)?;
+        loop {
+            match next.item(source, b']') {
+                Ok(true) => self.event(source)?,
+                Err(InputError::Truncated)
+                    if is_document && self.read > 0 && source.is_consumed() =>
+                {
+                    source.pass_over("the list has no end");
+                    return Ok(());
+                }
+                done => return done.map(drop),
+            }
         }
-        Ok(())
     }
 
     /// Reads an event. One that cannot be read says nothing of those after it, and is left out.
@@ -117,17 +124,20 @@ impl Events<'_> {
             Parsed::Invalid(error) => {
                 // Where it is takes a search of the window: only the first is shown.
                 let first = self.first.is_none().then(|| source.error(&error));
-                // JSON of another form ends where its bracket is.
-                let mut is_json = || source.value(|text| parse::<IgnoredAny>(text));
-                if self.in_lines {
+                if source.in_lines {
                     source.skip_line();
-                } else if !matches!(is_json(), Ok(Parsed::Value(_))) && !source.skip_invalid() {
+                // JSON of another form ends where its bracket is.
+                } else if !source.skip_json() && !source.skip_invalid() {
                     return Err(source.error(&error));
                 }
                 self.first = self.first.take().or(first);
             }
             Parsed::TooLarge => {
-                source.skip()?;
+                if source.in_lines {
+                    source.skip_line();
+                } else {
+                    source.skip()?;
+                }
                 self.first.get_or_insert(TOO_LARGE);
             }
         }
@@ -156,8 +166,9 @@ impl Events<'_> {
 /// Returns `true` if the content begins with an event: then lines with events follow.
 fn is_event(source: &mut Source<'_>) -> Result<bool, InputError> {
     let beginning = source.beginning()?;
-    let is_event = || parse::<Event<'_>>(beginning).is_ok_and(|(event, _)| event.phase != 0);
-    Ok(Kind::of(beginning) == Some(Kind::Object) && is_event())
+    let is_event = |text: &[u8]| parse::<Event<'_>>(text).is_ok_and(|(event, _)| event.phase != 0);
+    let is_mended = || matches!(repair(beginning), Repair::Mended { text, .. } if is_event(&text));
+    Ok(Kind::of(beginning) == Some(Kind::Object) && (is_event(beginning) || is_mended()))
 }
 
 /// The place in a list or an object.
@@ -221,7 +232,7 @@ fn object(
             "traceEvents" => {
                 has_events = true;
                 match first {
-                    b'[' => events.list(source)?,
+                    b'[' => events.list(source, false)?,
                     // Some tools write the document of another once more inside their own.
                     b'{' if !is_inner => object(source, events, true)?,
                     _ => return Err(source.invalid("expected a list of events")),

@@ -16,8 +16,8 @@ const GRAPH_LAUNCHES: [&str; 3] = ["cudaGraphLaunch", "cuGraphLaunch", "hipGraph
 /// Why a device may have worked after the launch of a graph.
 const GRAPH_WITHOUT_WORK: &str = "the file has no work of a graph that was launched";
 
-/// Adds a gap for each launch of a graph that has no work in the file, up to the work of the next launch: nobody knows whether
-/// the device was idle then.
+/// Adds a gap for each launch of a graph that has no work in the file, up to the next such launch or to the work that was launched
+/// later: nobody knows whether the device was idle then.
 pub(super) fn add_graph_gaps(collector: &mut Collector, callers: &Callers) {
     let raws = &collector.raws;
     let with_work: HashSet<u32> = callers
@@ -74,7 +74,19 @@ pub(super) fn add_graph_gaps(collector: &mut Collector, callers: &Callers) {
             ..KernelGap::default()
         }
     });
-    let gaps: Vec<KernelGap> = gaps.collect();
+    let mut gaps: Vec<KernelGap> = gaps.collect();
+    gaps.order_by_key(|gap| (gap.rank, gap.start_ns));
+    // Each lasts up to the next launch without work.
+    for at in 1..gaps.len() {
+        let (before, next) = gaps.split_at_mut(at);
+        if let (Some(gap), Some(next)) = (before.last_mut(), next.first())
+            && gap.rank == next.rank
+        {
+            gap.duration_ns = gap
+                .duration_ns
+                .min(next.start_ns.saturating_sub(gap.start_ns));
+        }
+    }
     let reason = "launches of graphs have no work in the file: whether the device was idle after them is not known";
     collector
         .missing

@@ -12,6 +12,8 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// The coarsest times that tools write: whole microseconds.
 const MAX_ROUNDING_NS: u64 = 1000;
+/// From this time on, floating-point numbers of microseconds are a quarter of one apart: 2⁵⁰ µs.
+const SINCE_1970_NS: i64 = (1 << 50) * 1000;
 
 /// The most tracks beside one track, for spans that overlap others.
 const MAX_LANES: u32 = 64;
@@ -75,10 +77,12 @@ pub(super) fn nest(
         {
             open.pop();
         }
-        let around = open
-            .iter()
-            .rposition(|around| raws[*around as usize].may_enclose(end, rounding));
-        let parent = around.map_or(NONE, |at| open[at]);
+        // Only the last may be work.
+        let is_work = |index: &&u32| raws[**index as usize].kind == RawKind::GpuWork;
+        let around = &open[..open.len() - usize::from(open.last().filter(is_work).is_some())];
+        let around =
+            around.partition_point(|around| raws[*around as usize].may_enclose(end, rounding));
+        let parent = around.checked_sub(1).map_or(NONE, |at| open[at]);
         places[index as usize].parent = parent;
         if let Some(around) = raws.get(parent as usize) {
             // A range on a stream encloses work, whose time is its own; tables decide which of both they count.
@@ -131,7 +135,7 @@ impl Raw {
 }
 
 /// Returns how far an end may lie past the end around it because both were rounded, in nanoseconds: tools that write whole
-/// microseconds round all times to a thousand. It is 0 if the times of threads are exact.
+/// microseconds round all times to a thousand. A floating-point number of microseconds since 1970 is exact to a quarter of one.
 pub(super) fn rounding(raws: &[Raw]) -> i64 {
     let on_threads = raws.iter().filter(|raw| !raw.kind.is_on_gpu());
     let mut times = on_threads.flat_map(|raw| [raw.start, raw.end]);
@@ -139,7 +143,13 @@ pub(super) fn rounding(raws: &[Raw]) -> i64 {
         let step = greatest_common_divisor(step, time.unsigned_abs());
         (step > 1).then_some(step)
     });
-    step.map_or(0, u64::cast_signed)
+    let is_since_1970 = |raw: &Raw| raw.start >= SINCE_1970_NS;
+    let least = if raws.iter().any(is_since_1970) {
+        250
+    } else {
+        1
+    };
+    step.map_or(least, |step| step.cast_signed().max(least))
 }
 
 fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {

@@ -75,6 +75,11 @@ impl Pairs {
             self.early.remove(at);
             self.whole.push(begin);
         } else {
+            // They belong to what began before.
+            let ends = self.early.extract_if(.., |end| end.track == begin.track);
+            for end in ends.collect::<Vec<Raw>>() {
+                self.end(&end);
+            }
             self.open.entry(begin.track).or_default().push(begin);
         }
     }

@@ -19,7 +19,7 @@ pub(super) struct Tracks {
     last: u32,
     process_names: HashMap<Id, String>,
     /// The ranks that a merged file names before the numbers of processes, in the order in which they first occur.
-    merged: Vec<String>,
+    merged: HashMap<String, u32>,
 }
 
 /// One track.
@@ -29,6 +29,8 @@ pub(super) struct RawTrack {
     name: Option<String>,
     /// `true` if GPU work is on it.
     pub(super) is_stream: bool,
+    /// `true` if the categories of its events say what they are.
+    pub(super) has_category: bool,
     /// The stream whose slices are on it, if the file says that it is beside that.
     stream: Option<u64>,
     /// What `profiler-runtime` wrote of it, and its rank.
@@ -106,6 +108,7 @@ impl Tracks {
                 thread: thread.clone(),
                 name: None,
                 is_stream: false,
+                has_category: false,
                 stream: None,
                 about,
                 merged,
@@ -121,12 +124,12 @@ impl Tracks {
         let Some((rank, _)) = merged_process(text) else {
             return 0;
         };
-        let known = self.merged.iter().position(|known| known == rank);
-        let index = known.unwrap_or_else(|| {
-            self.merged.push(rank.to_owned());
-            self.merged.len() - 1
-        });
-        u32::try_from(index + 1).unwrap_or(0)
+        if let Some(known) = self.merged.get(rank) {
+            return *known;
+        }
+        let number = u32::try_from(self.merged.len() + 1).unwrap_or(0);
+        self.merged.insert(rank.to_owned(), number);
+        number
     }
 
     /// Returns a number that differs between tracks of different ranks of a merged file: ids of one are no ids of another.
@@ -146,7 +149,7 @@ impl Tracks {
                 _ => None,
             };
             let device = named.or(text).and_then(|name| DeviceRows::of(name));
-            let Some(device) = device.filter(|_| !track.is_stream) else {
+            let Some(device) = device.filter(|_| !track.is_stream && !track.has_category) else {
                 rows.push(None);
                 continue;
             };
@@ -210,8 +213,15 @@ impl Tracks {
         }
     }
 
-    /// Returns a track of the time line. Streams belong to the [`host`](Self::host), unless the file says another one.
-    pub(super) fn track(&self, number: u32, kind: TrackKind, host_of_file: Option<&Id>) -> Track {
+    /// Returns a track of the time line. Streams belong to the host of their rank, or else to the [`host`](Self::host) of the file,
+    /// unless the file says another one.
+    pub(super) fn track(
+        &self,
+        number: u32,
+        kind: TrackKind,
+        hosts: &HashMap<u32, Id>,
+        host_of_file: Option<&Id>,
+    ) -> Track {
         let mut track = Track::default();
         let Some(raw) = self.all.get(number as usize) else {
             return track;
@@ -231,7 +241,7 @@ impl Tracks {
             track.device = device.filter(|_| !is_unknown);
             track.id = raw.stream.unwrap_or(track.id);
             let host = raw.about.host.map(Id::Number);
-            host.or_else(|| self.host_of_rank(raw.merged).or(host_of_file).cloned())
+            host.or_else(|| hosts.get(&raw.merged).or(host_of_file).cloned())
                 .unwrap_or_else(|| raw.process.clone())
         } else {
             raw.process.clone()
@@ -289,15 +299,19 @@ impl Tracks {
         }
     }
 
-    /// Returns the first process of a rank of a merged file that has threads.
-    fn host_of_rank(&self, merged: u32) -> Option<&Id> {
-        let mut of_rank = self
+    /// Returns the first process that has threads, of each rank of a merged file.
+    pub(super) fn hosts_of_ranks(&self) -> HashMap<u32, Id> {
+        let mut hosts = HashMap::new();
+        for track in self
             .all
             .iter()
-            .filter(|track| track.merged == merged && merged != 0);
-        of_rank
-            .find(|track| !track.is_stream)
-            .map(|track| &track.process)
+            .filter(|track| !track.is_stream && track.merged != 0)
+        {
+            hosts
+                .entry(track.merged)
+                .or_insert_with(|| track.process.clone());
+        }
+        hosts
     }
 
     /// Returns the first process that has threads.

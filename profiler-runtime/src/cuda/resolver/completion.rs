@@ -202,7 +202,14 @@ impl<D: EventApi> Completion<D> {
             return;
         };
         let stream_key = measurement.scope.stream_key;
-        let added = Added::alone(if outermost { ns } else { 0.0 }, own);
+        let of_name = if outermost { ns } else { 0.0 };
+        // Between two calls of the name, the caller and callee may be others.
+        let is_pair_outermost = outermost || !measurement.span.call.is_recursive();
+        let added = Added {
+            own,
+            of_name,
+            of_pair: if is_pair_outermost { ns } else { 0.0 },
+        };
         totals::count(
             name,
             &GpuCall {

@@ -68,8 +68,18 @@ fn mistakes_that_mean_one_thing_are_passed_over_and_said() {
         );
         assert!(reason.contains(first), "{reason}");
     }
-    let lines = format!("[{f}\n{f}]");
-    assert_eq!(of_text(&lines).slices.len(), 2);
+    for text in [
+        format!("[{f}\n{f}]"),
+        format!("[{f},{f},\n"),
+        format!("[{f},{f}"),
+    ] {
+        let timeline = read(text.as_bytes(), true).expect("nothing is lost");
+        assert_eq!(
+            (timeline.slices.len(), timeline.missing.len()),
+            (2, 1),
+            "{text}"
+        );
+    }
 }
 
 #[test]
@@ -91,8 +101,14 @@ fn other_forms_of_a_document_are_read() {
         assert_eq!(slice_names(&timeline), ["f"]);
         assert_eq!(timeline.missing, []);
     }
-    let lines = format!("{line}\n{line}\n{{\"ph\": nul}}\n");
-    let timeline = of_text(&lines);
+    let long = format!(r#"{{"name": "{}"}}"#, "x".repeat(5 << 20));
+    for bad in ["{\"ph\": nul}", "{\"ph\": \"X", &*long] {
+        let lines = format!("{line}\n{bad}\n{line}\n");
+        let timeline = of_text(&lines);
+        assert_eq!((timeline.slices.len(), timeline.missing.len()), (2, 1));
+    }
+    let mended = line.replace("\"args\": {", "\"args\": {\"loss\": NaN");
+    let timeline = of_text(&format!("{mended}\n{line}\n"));
     assert_eq!((timeline.slices.len(), timeline.missing.len()), (2, 1));
 }
 
@@ -101,7 +117,7 @@ fn what_is_left_out_is_said_and_refused_where_the_whole_is_needed() {
     let f = complete("", "f", (1.0, 1.0), "");
     for (text, what) in [
         (
-            format!("[{f},"),
+            format!(r#"{{"traceEvents": [{f},"#),
             "the rest of the file is not read: it is cut off",
         ),
         (

@@ -156,8 +156,9 @@ proptest! {
     fn self_times_are_those_of_pytorch_and_add_up_to_the_time_of_the_thread(
         lengths in prop::collection::btree_map(0..100_000_i64, 1..60_000_i64, 1..60),
     ) {
-        // The odd time says that times are not rounded. No two spans have the same start, for which both have rules of their own.
-        let spans: Vec<(i64, i64)> = lengths.into_iter().map(|(start, length)| (start, start + length)).collect();
+        // The time that is no multiple of three says that times are not rounded to it; ends that cross do so by more than a rounded
+        // nanosecond. No two spans have the same start, for which both have rules of their own.
+        let spans: Vec<(i64, i64)> = lengths.into_iter().map(|(start, length)| (3 * start, 3 * (start + length))).collect();
         let spans = [&[(-1, 0)], &spans[..]].concat();
         let microseconds = |ns: i64| ns as f64 / 1000.0;
         let events: Vec<String> = spans
@@ -269,6 +270,8 @@ fn ends_and_begins_of_one_time_are_paired_by_their_names() {
         half("E", "inner", 10),
         half("B", "a", 20),
         half("E", "b", 30),
+        half("B", "c", 30),
+        half("E", "c", 34),
     ];
     let timeline = read(&events.join(","));
     assert_eq!(
@@ -278,6 +281,7 @@ fn ends_and_begins_of_one_time_are_paired_by_their_names() {
             ("empty", "outer", 0.0),
             ("inner", "outer", 6.0),
             ("a", "-", 10.0),
+            ("c", "-", 4.0),
         ]
     );
     assert_eq!(timeline.missing, []);

@@ -227,7 +227,7 @@ fn a_graph_whose_work_is_not_in_the_file_leaves_open_what_the_device_did() {
         .map(|gap| (gap.start_ns, gap.duration_ns));
     assert_eq!(
         gaps.collect::<Vec<_>>(),
-        [(1_000_000, 2_100_000), (2_000_000, 1_100_000)]
+        [(1_000_000, 1_000_000), (2_000_000, 1_100_000)]
     );
     let whole = read(&[&events[..3], &events[5..]].concat().join(","));
     assert_eq!(whole.kernel_gaps, []);
@@ -252,4 +252,35 @@ fn work_that_takes_longer_than_all_else_while_its_stream_goes_on_is_doubted() {
     assert!(said((7, (50.0, 900.0))));
     assert!(!said((8, (50.0, 900.0))), "on another stream");
     assert!(!said((7, (95.0, 20.0))), "they overlap a little");
+}
+
+#[test]
+fn a_process_with_the_name_of_a_device_keeps_its_calls_if_categories_say_what_they_are() {
+    let events = [
+        r#"{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "rank 0 GPU0"}}"#
+            .to_owned(),
+        complete("cpu_op", "aten::mm", (0.0, 100.0), r#""External id": 1"#),
+        complete(
+            "cuda_runtime",
+            "launch",
+            (10.0, 20.0),
+            r#""correlation": 3"#,
+        ),
+        on_track(
+            "kernel",
+            "gemm",
+            (0, 7),
+            (50.0, 50.0),
+            r#""correlation": 3"#,
+        ),
+    ];
+    let timeline = read(&events.join(","));
+    let gemm = tree(&timeline)
+        .into_iter()
+        .find(|(name, ..)| *name == "gemm");
+    assert_eq!(gemm, Some(("gemm", "aten::mm", 50.0)));
+    assert_eq!(
+        timeline.key_averages().self_cpu_time_total_ns,
+        Some(100_000.0)
+    );
 }
