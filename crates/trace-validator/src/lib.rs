@@ -53,6 +53,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
+use serde_json::error::Category;
 
 use self::check::Checker;
 use self::source::{Over, ReadProgress};
@@ -236,7 +237,17 @@ fn check(trace: impl Read, max_bytes: u64) -> Result<Vec<Violation>, Trouble> {
 }
 
 fn no_json(error: &serde_json::Error) -> Violation {
-    let what = format!("{error}: the file is cut off, or was not written as JSON; write it again");
+    let text = error.to_string();
+    let what = match error.classify() {
+        Category::Eof => format!("{text}: the file is cut off; copy or write it again"),
+        Category::Data if text.starts_with("invalid type: sequence") => {
+            "the file is a list of events, which Perfetto reads; TensorBoard and HTA need an object with the list `traceEvents`: \
+             write one"
+                .to_owned()
+        }
+        Category::Data => format!("{text}: write a file of that form"),
+        _ => format!("{text}: the file is not valid JSON; write it again"),
+    };
     Violation::of_file(Rule::Json, what)
 }
 

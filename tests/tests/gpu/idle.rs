@@ -189,12 +189,21 @@ fn ten(forward: &dyn Fn()) -> Duration {
 fn assert_unknown((account, [inside, whole]): &(SampledIdle, [f64; 2])) {
     // A thread that is off the processor between a reading of the test and one of the account adds to one of the two alone.
     let margin = inside / 4.0;
-    assert!(account.unknown_ns >= inside - margin, "{inside}: {account:?}");
-    assert!(account.idle_ns <= whole - inside + margin, "{whole}: {account:?}");
+    assert!(
+        account.unknown_ns >= inside - margin,
+        "{inside}: {account:?}"
+    );
+    assert!(
+        account.idle_ns <= whole - inside + margin,
+        "{whole}: {account:?}"
+    );
     let line = account.line();
     assert!(line.is_none_or(|line| line.contains("it is not known")));
     let json = summary().to_json();
-    assert!(json.contains("\"unknown_ns\":") && !json.contains("\"unknown_ns\":0,"), "{json}");
+    assert!(
+        json.contains("\"unknown_ns\":") && !json.contains("\"unknown_ns\":0,"),
+        "{json}"
+    );
 }
 
 #[test(on = driver().script("clock real"))]

@@ -207,11 +207,7 @@ impl Model {
         if let Some(outer) = around.next() {
             outer.children += ns;
         }
-        if let Some(outer) = self
-            .open
-            .last()
-            .filter(|outer| outer.call.stream != stream)
-        {
+        if let Some(outer) = self.open.last().filter(|outer| outer.call.stream != stream) {
             self.names[outer.call.name].elsewhere += ns as f64;
         }
         self.timed.push(Timed {

@@ -15,7 +15,9 @@ fn in_tree(tree: &CallTree, name: &str) -> [EdgeTimes; 2] {
     let function = functions.iter().find(|function| &*function.name == name);
     let of_function = function.and_then(|function| function.cuda);
     let edges = tree.edges().into_iter();
-    let of_pairs = edges.filter(|edge| edge.callee == name).filter_map(|edge| edge.cuda);
+    let of_pairs = edges
+        .filter(|edge| edge.callee == name)
+        .filter_map(|edge| edge.cuda);
     let mut sum = EdgeTimes::default();
     for times in of_pairs {
         sum.total_ns += times.total_ns;

@@ -2,9 +2,7 @@
 
 use std::process::ExitCode;
 
-use profiler_runtime::report::{
-    GpuQuantity, GpuState, SensorError, ThrottleReasons, sample_gpus,
-};
+use profiler_runtime::report::{GpuQuantity, GpuState, SensorError, ThrottleReasons, sample_gpus};
 use profiler_tests::gpu::{OnDriver, Ran, driver, finish, started, tell, told};
 
 /// The simulated NVML is in the driver's file, which the loader finds by this name.
@@ -138,7 +136,11 @@ fn names_the_device(ran: &Ran) {
     let block = "\nGPU 1\n  missing      GPU 1 of nvidia-smi cannot be opened (code 15";
     let found = ran.stdout.contains(block);
     assert!(found, "{}", ran.stdout);
-    assert!(ran.stdout.contains("GPU 2 Simulated Device 2\n"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("GPU 2 Simulated Device 2\n"),
+        "{}",
+        ran.stdout
+    );
 }
 
 fn lost() -> OnDriver {

@@ -89,7 +89,10 @@ fn calls_of_new_names_without_memory_for_these_are_counted() {
         drop(scope!(text));
     }
     drop(scope!("memory: declared"));
-    assert_eq!((row("memory: 199").calls, row("memory: declared").calls), (1, 1));
+    assert_eq!(
+        (row("memory: 199").calls, row("memory: declared").calls),
+        (1, 1)
+    );
     assert_eq!(summary().unmeasured, 201);
 }
 

@@ -71,6 +71,31 @@ fn an_endless_trace_is_read_to_a_bound() {
 }
 
 #[test]
+fn what_is_no_trace_is_said_to_be_what_it_is() {
+    for (text, what) in [
+        (
+            "[{}]",
+            "the file is a list of events, which Perfetto reads;",
+        ),
+        (
+            "{\"traceEvents\": [",
+            "EOF while parsing a list at line 1 column 17: the file is cut off;",
+        ),
+        (
+            "{\"traceEvents\": [nan]}",
+            "expected ident at line 1 column 19: the file is not valid JSON;",
+        ),
+        ("{\"traceEvents\": 3}", "invalid type: integer `3`"),
+    ] {
+        let found = validate_bytes(text.as_bytes());
+        let [violation] = &found[..] else {
+            panic!("{found:?}");
+        };
+        assert!(violation.to_string().contains(what), "{violation}");
+    }
+}
+
+#[test]
 fn endless_nesting_is_an_error() {
     for begin in [
         "{\"traceEvents\":[{\"args\":",
