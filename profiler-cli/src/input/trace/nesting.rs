@@ -78,8 +78,8 @@ pub(super) fn nest(
             open.pop();
         }
         // Only the last may be work.
-        let is_work = |index: &&u32| raws[**index as usize].kind == RawKind::GpuWork;
-        let around = &open[..open.len() - usize::from(open.last().filter(is_work).is_some())];
+        let is_work = |index: &u32| raws[*index as usize].kind == RawKind::GpuWork;
+        let around = &open[..open.len() - usize::from(open.last().is_some_and(is_work))];
         let around =
             around.partition_point(|around| raws[*around as usize].may_enclose(end, rounding));
         let parent = around.checked_sub(1).map_or(NONE, |at| open[at]);
