@@ -80,7 +80,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// Returns all devices of the system that can be opened, and those that cannot.
+/// Returns all devices of the system: the devices that can be opened, and the others.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Which GPU times count in a total: those of calls that are not inside another one.
+//! Which GPU times count in a total: the times of calls that are not inside another one.
 //!
 //! A call is inside another one on the GPU if both have a time on one stream. Whether the call around gets one is not known
 //! when the call inside is read, which is first. So that one is counted; the call around it counts without it.
@@ -31,7 +31,7 @@ pub(crate) struct Added {
     pub(crate) own: f64,
     /// To the total of the name.
     pub(crate) of_name: f64,
-    /// To that of the caller and callee.
+    /// To the total of the caller and callee.
     pub(crate) of_pair: f64,
 }
 

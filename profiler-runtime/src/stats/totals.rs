@@ -20,7 +20,7 @@ pub(crate) struct Totals {
     pub(crate) own: i64,
     /// The rises of `own`.
     pub(crate) own_rises: Rises,
-    /// Those of the sum of all times.
+    /// The rises of the sum of all times.
     pub(crate) rises: Rises,
     /// The sum of the squares of all times. Saturates, after 2⁶⁰ calls of a minute.
     squares: u128,

@@ -148,7 +148,7 @@ fn a_call_on_another_stream_than_the_one_around_counts() {
             gpu.spin(stream, 3_000);
         }
     };
-    // The call of the program, and those of the function by itself.
+    // The call of the program, and the calls of the function by itself.
     check(program, (15_000.0, 15_000.0), 3_000.0);
 }
 

@@ -161,6 +161,6 @@ fn a_device_that_cannot_be_opened_is_named_beside_the_others() {
     assert!(is(smi(), ExitCode::FAILURE));
     let gpus = sample_gpus().expect("the others are read");
     let opened: Vec<bool> = gpus.iter().map(GpuState::is_opened).collect();
-    // The fault was that of the command line.
+    // The command line was at fault.
     assert_eq!(opened, [true; 3]);
 }

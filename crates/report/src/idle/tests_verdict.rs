@@ -53,7 +53,7 @@ fn a_device_that_mostly_waits_in_collectives_is_limited_by_communication() {
     let expected = "Communication limits the program: kernels in which processes wait for the last of them took 63 % of the GPU's busy \
                     time, and the GPU was busy for 95 % of the time between its first work and its last.";
     assert!(verdict.starts_with(expected), "{verdict}");
-    // Those that ran at once are added up, and take no more than all of it.
+    // Collectives that ran at once are added up, and take no more than all of it.
     waiting.collectives_ns = 300_000;
     assert!(
         waiting

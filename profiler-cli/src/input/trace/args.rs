@@ -46,7 +46,7 @@ pub(super) struct Args<'e> {
 )]
 #[derive(Debug, Default)]
 pub(super) struct OwnArgs<'e> {
-    /// The whole name, if that of the event is shortened.
+    /// The whole name, if the event has a shorter one.
     pub(super) full_name: Option<Cow<'e, str>>,
     /// The real name of a call of CUDA.
     pub(super) call: Option<Cow<'e, str>>,
@@ -211,7 +211,7 @@ const ARGS: &[(&str, Set)] = {
     ]
 };
 
-/// Returns how an argument is read; `None` for those that the reader does not need. Each event has several.
+/// Returns how an argument is read; `None` if the reader does not need it. Each event has several.
 fn set_of(key: &str) -> Option<Set> {
     fn compare(one: &str, other: &str) -> Ordering {
         // Most keys differ in their lengths.

@@ -56,7 +56,7 @@ fn merged_process(text: &str) -> Option<(&str, i64)> {
 
 /// What the name of a process says of its rows: that they are rows of a device, as tools write it that have no categories.
 enum DeviceRows {
-    /// Those of the device with this ordinal: JAX and rocprof.
+    /// All rows are rows of the device with this ordinal: JAX and rocprof.
     Of(u32),
     /// Each row is a device: PyTorch before 1.8.
     Each,

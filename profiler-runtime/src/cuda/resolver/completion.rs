@@ -273,7 +273,7 @@ pub(super) fn nested(call: &GpuMeasurement) -> Nested {
     }
 }
 
-/// Adds a GPU time to the statistics of its name, and to those of its node if callers are counted.
+/// Adds a GPU time to the statistics of its name, and of its node if callers are counted.
 pub(super) fn count(
     name: &'static Name,
     measurement: &GpuMeasurement,
