@@ -103,6 +103,7 @@ mod verdict;
 #[cfg(feature = "export")]
 mod viewers;
 mod walk;
+mod well_known;
 
 pub use averages::KeyAverages;
 pub use call_tree::{CallFunction, CallLabels, CallNode, CallTree, CallTreeOptions, HiddenCalls};
@@ -197,4 +198,5 @@ pub mod internal {
     pub use crate::text::{leave_out_shared_path, shared_path};
     pub use crate::times::Counters;
     pub use crate::walk::NONE;
+    pub use crate::well_known::{NO_STEP, STEP, STEPS, is_collective, is_step, step_number};
 }

@@ -13,9 +13,14 @@ const NARROW: u16 = 32_767;
 pub(super) struct Correlations {
     /// The first operator with each `External id`.
     operators: HashMap<i64, usize>,
-    /// The `External id`s of the launches with each correlation.
-    launches: HashMap<i64, Vec<Option<i64>>>,
+    /// The launches with each correlation.
+    launches: HashMap<i64, Vec<Launch>>,
     on_device: Vec<OnDevice>,
+}
+
+struct Launch {
+    external_id: Option<i64>,
+    start: Option<f64>,
 }
 
 /// An event on the device that has a correlation.
@@ -24,6 +29,7 @@ struct OnDevice {
     name: String,
     correlation: i64,
     external_id: Option<i64>,
+    start: Option<f64>,
 }
 
 impl Correlations {
@@ -46,10 +52,10 @@ impl Correlations {
     pub(super) fn launch(&mut self, event: &TraceEvent<'_>) -> Option<(Rule, String)> {
         let external_id = event.external_id();
         if let Some(correlation) = event.whole("correlation") {
-            self.launches
-                .entry(correlation)
-                .or_default()
-                .push(external_id);
+            self.launches.entry(correlation).or_default().push(Launch {
+                external_id,
+                start: event.number("ts"),
+            });
         }
         if external_id.is_some() {
             return None;
@@ -69,6 +75,7 @@ impl Correlations {
             name: name.to_owned(),
             correlation,
             external_id: event.external_id(),
+            start: event.number("ts"),
         });
         true
     }
@@ -84,7 +91,20 @@ impl Correlations {
             let correlation = event.correlation;
             let launches = self.launches.get(&correlation);
             let (rule, what) = match launches.map_or(&[][..], Vec::as_slice) {
-                [external_id] if *external_id == event.external_id => continue,
+                [launch] if launch.external_id == event.external_id => {
+                    if event
+                        .start
+                        .zip(launch.start)
+                        .is_none_or(|(start, launch)| start >= launch)
+                    {
+                        continue;
+                    }
+                    (
+                        Rule::BeforeLaunch,
+                        "it begins before its launch: align the clock of the device with the clock of the host"
+                            .to_owned(),
+                    )
+                }
                 [] => (
                     Rule::Launched,
                     format!("no launch has its `correlation` {correlation}: record its launch too"),

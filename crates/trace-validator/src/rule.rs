@@ -75,6 +75,9 @@ pub enum Rule {
     /// 23: Process and thread ids are not text, such as `"7"` or, on a device, `"stream 7"`. speedscope refuses the file. A
     /// remark: PyTorch 1.8 wrote them, and the other tools read the number, or find that of the stream elsewhere.
     TrackText,
+    /// 24: An event on a device begins no earlier than its launch. HTA reports a negative launch delay. A remark: the clocks of
+    /// device and host were not aligned, and the lengths are right.
+    BeforeLaunch,
 }
 
 /// What a violation means for a reader of the trace.
@@ -97,7 +100,7 @@ impl fmt::Display for Severity {
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Json,
         Self::EventsLast,
         Self::Rank,
@@ -121,6 +124,7 @@ impl Rule {
         Self::Wait,
         Self::Launched,
         Self::TrackText,
+        Self::BeforeLaunch,
     ];
 
     /// Returns the number of the rule, from 1 on.
@@ -141,7 +145,8 @@ impl Rule {
             | Self::Memory
             | Self::Arrow
             | Self::Launched
-            | Self::TrackText => Severity::Remark,
+            | Self::TrackText
+            | Self::BeforeLaunch => Severity::Remark,
             Self::Json
             | Self::Rank
             | Self::Devices

@@ -163,6 +163,7 @@ kernels without a stream: kernel|gemm|args|stream = null -> Stream
 kernels without a launch: kernel|gemm|args|correlation = 0 -> Correlation
 kernels without a launch: kernel|gemm|args|correlation = 9 -> Launched
 kernels without a launch: kernel|gemm|args|correlation = null -> Correlation
+kernels before their launch: kernel|gemm|ts = 129.0 -> BeforeLaunch
 kernels with the launch of another: kernel|gemm|args|correlation = 2 -> none
 kernels of another operator: kernel|gemm|args|External id = 1 -> Correlation
 one has two, one has none: cuda_runtime|cudaMemset|args|correlation = 2 -> Correlation, Launched

@@ -19,9 +19,6 @@ mod written_name;
 #[cfg(feature = "trace")]
 pub use launch_category::LaunchCategory;
 
-/// The tools treat every name that contains the first word as a step; in other names it is written as the second one.
-const STEP_NAMES: (&str, &str) = ("ProfilerStep", "Profiler Step");
-
 /// The name of a slice without length, as a JSON string: it keeps TensorBoard's trace plugin from merging a scope with the
 /// only scope inside it, of its name.
 const RECURSION: &str = r#""[recursion]""#;

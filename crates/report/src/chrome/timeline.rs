@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::STEP_NAMES;
 use super::event_writer::{EventLine, EventWriter, Quoted, Track as Place};
 use super::header::{self, Head};
 use super::nesting::{NotNested, OpenSlices, lone_recursions, not_nested};
@@ -22,6 +21,7 @@ use crate::file::ExportFile;
 use crate::in_order::InOrder as _;
 use crate::text::json::string;
 use crate::timeline::OnGpu;
+use crate::well_known::STEP;
 use crate::{Launch, Slice, SliceKind, Step, Timeline};
 use profiler_cuda_sys::driver::DeviceProperties;
 
@@ -445,7 +445,7 @@ fn escaped(text: &str) -> String {
 
 /// Returns the name of a step, as a JSON string.
 fn step_name(number: u64) -> String {
-    format!("\"{}#{number}\"", STEP_NAMES.0)
+    format!("\"{}#{number}\"", STEP)
 }
 
 #[cfg(test)]

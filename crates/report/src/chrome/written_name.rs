@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 
+use super::RECURSION;
 use super::event_writer::{EventLine, Quoted, write_list};
-use super::{RECURSION, STEP_NAMES};
 use crate::text::json::string;
+use crate::well_known::{NO_STEP, STEP};
 use crate::{SliceName, Timeline};
 
 /// The name of a slice without one, as a JSON string.
@@ -30,7 +31,7 @@ impl WrittenName {
         } else {
             &name.short
         };
-        let short = short.replace(STEP_NAMES.0, STEP_NAMES.1);
+        let short = short.replace(STEP, NO_STEP);
         Self {
             full: (*short != *name.text).then(|| string(&name.text)),
             short: string(&short),

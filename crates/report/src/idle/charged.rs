@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use super::shown;
-use super::verdict::is_step;
 use super::{BusyTime, DeviceFunction, DeviceSegment, DeviceState, IdleCharge};
 use crate::in_order::InOrder as _;
 use crate::timeline::Timeline;
 use crate::walk::{NONE, Visit, Walk};
+use crate::well_known::is_step_range;
 
 /// What is needed to charge times to functions: the forest of calls, and their names.
 pub(super) struct Charged<'t> {
@@ -281,7 +281,7 @@ impl<'t> Charged<'t> {
     ) -> Vec<DeviceFunction> {
         // A step is no function.
         let names = forest.texts.iter().map(|text| match self.name(*text) {
-            Some((name, location)) if is_step(name) => ("", location),
+            Some((name, location)) if is_step_range(name) => ("", location),
             name => name.unwrap_or_default(),
         });
         let calls = shown::Calls {

@@ -1,12 +1,12 @@
 //! What limits a device, and how that came, in sentences.
 
 use super::verdict::{Limit, exceeds_half};
-use super::works::is_collective;
 use super::{DeviceIdle, GpuIdle, IdleCharge};
 use crate::in_order::InOrder as _;
 use crate::sentence::{Sentence, percent};
 use crate::text::shorten;
 use crate::text::units::time;
+use crate::well_known::is_collective;
 
 /// From this share on, it is said how idle or busy times came.
 const LABELLED: f64 = 0.25;

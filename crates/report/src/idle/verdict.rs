@@ -1,6 +1,7 @@
 //! What limits a device, by the thresholds of its account.
 
 use super::{DeviceIdle, IdleCharge};
+use crate::well_known::is_step_range;
 
 /// From this busy share on, the device limits the program.
 pub(super) const BUSY: f64 = 0.9;
@@ -133,15 +134,10 @@ impl DeviceIdle {
 
 impl IdleCharge {
     fn is_step(&self) -> bool {
-        self.name.as_deref().is_some_and(is_step)
+        self.name.as_deref().is_some_and(is_step_range)
     }
 }
 
 pub(super) fn exceeds_half(part: i64, whole: i64) -> bool {
     part > whole.saturating_sub(part)
-}
-
-/// Returns `true` for the range that PyTorch draws around a step.
-pub(super) fn is_step(name: &str) -> bool {
-    name.starts_with("ProfilerStep")
 }

@@ -7,11 +7,11 @@ use super::charged::Charged;
 use super::processor::Processors;
 use super::segments::{LATE_NS, Piece, union};
 use super::threads::Threads;
-use super::verdict::is_step;
 use super::{DeviceIdle, DeviceState};
 use crate::in_order::InOrder as _;
 use crate::timeline::{SliceKind, Timeline};
 use crate::walk::NONE;
+use crate::well_known::is_step_range;
 
 /// A call in which threads waited for a device as it ran out of work.
 ///
@@ -314,7 +314,9 @@ pub(super) fn of_named(
     let mut meanwhile: Vec<Meanwhile> = spans
         .into_iter()
         .filter_map(|(text, spans)| {
-            let (name, location) = charged.name(text).filter(|(name, _)| !is_step(name))?;
+            let (name, location) = charged
+                .name(text)
+                .filter(|(name, _)| !is_step_range(name))?;
             Some(Meanwhile {
                 name: name.to_owned(),
                 location: location.to_owned(),

@@ -8,6 +8,7 @@ use super::segments::{LATE_NS, union};
 use super::{DeviceSegment, DeviceState};
 use crate::in_order::InOrder as _;
 use crate::timeline::Timeline;
+use crate::well_known::is_collective;
 
 /// A kernel, copy or fill, and the function that launched it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -122,10 +123,4 @@ impl Works {
         }
         union(blocked)
     }
-}
-
-/// Returns `true` for a kernel of NCCL or RCCL, in which processes wait for each other.
-pub(super) fn is_collective(name: &str) -> bool {
-    let name = name.trim_start_matches("void ");
-    name.starts_with("nccl") || name.starts_with("rccl")
 }

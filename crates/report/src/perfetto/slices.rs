@@ -13,6 +13,7 @@ use crate::idle::{self, Label};
 use crate::in_order::InOrder as _;
 use crate::overlap::{OverlapTracks, name_of_track};
 use crate::timeline::ProcessorSpan;
+use crate::well_known::STEP;
 use crate::{KernelGap, Slice, SliceEnding, SliceKind, Timeline};
 
 /// Writes all events, each kind as a sequence.
@@ -83,7 +84,7 @@ impl<W: Write> EventWriter<'_, W> {
                 Row::Slice(slice) => {
                     event.category(category(slice.kind));
                     match steps.get(&index) {
-                        Some(step) => event.single_name(&format!("ProfilerStep#{}", step.number)),
+                        Some(step) => event.single_name(&format!("{STEP}#{}", step.number)),
                         None => event.name(timeline, slice.name),
                     };
                     add_arguments(event, timeline, slice);

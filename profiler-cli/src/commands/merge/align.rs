@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use profiler_report::internal::InOrder as _;
+use profiler_report::internal::{InOrder as _, is_collective};
 use profiler_report::{SliceKind, Timeline};
 
 /// The fewest common collectives from which the difference of two clocks is concluded.
@@ -16,19 +16,6 @@ const MIN_PAIRS: usize = 3;
 const LEAST_UNCERTAINTY_NS: i64 = 1_000;
 /// The standard deviation of a normal distribution over its median absolute deviation.
 const DEVIATION: f64 = 1.4826;
-
-/// Parts of the names of collectives, in lower case and without `_`.
-const COLLECTIVES: [&str; 9] = [
-    "nccl",
-    "allreduce",
-    "allgather",
-    "reducescatter",
-    "alltoall",
-    "broadcast",
-    "barrier",
-    "synchronizeranks",
-    "rccl",
-];
 
 /// A collective on one rank, in nanoseconds of the rank's wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,12 +95,9 @@ fn arrivals(timeline: &Timeline, names: &[Arc<str>]) -> Arrivals {
 /// Returns the names of the collectives that all ranks have. `wanted` replaces the list of known ones.
 fn collectives(ranks: &[&Timeline], wanted: Option<&str>) -> Vec<Arc<str>> {
     let plain = |text: &str| text.to_lowercase().replace('_', "");
-    let is_collective = |name: &str| {
-        let name = plain(name);
-        match wanted {
-            Some(wanted) => name.contains(&plain(wanted)),
-            None => COLLECTIVES.iter().any(|known| name.contains(known)),
-        }
+    let is_collective = |name: &str| match wanted {
+        Some(wanted) => plain(name).contains(&plain(wanted)),
+        None => is_collective(name),
     };
     let Some((first, others)) = ranks.split_first() else {
         return Vec::new();

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use profiler_report::internal::InOrder as _;
+use profiler_report::internal::{InOrder as _, STEPS};
 use profiler_report::{Slice, SliceName, Step, Timeline, Track};
 
 use crate::lanes::Lanes;
@@ -358,7 +358,7 @@ impl Joined {
             }
         }
         let name = SliceName {
-            text: Arc::from("ProfilerStep*"),
+            text: Arc::from(STEPS),
             ..SliceName::default()
         };
         for (step, track) in std::mem::take(&mut self.bases[number].steps) {

@@ -4,18 +4,17 @@ use std::collections::{BTreeMap, HashMap};
 
 use profiler_report::internal::InOrder as _;
 use profiler_report::{
-    Counter, Device, DeviceProperties, Launch, ProcessorSample, ProcessorUse, Slice, SliceKind,
-    Step, Timeline, TrackKind,
+    Device, DeviceProperties, Launch, ProcessorSample, ProcessorUse, Slice, SliceKind, Step,
+    Timeline, TrackKind,
 };
 
-use super::collect::{Collector, MemoryChange};
-use super::counters::CounterKey;
+use super::collect::Collector;
 use super::event::Id;
 use super::launches::Callers;
 use super::nesting::{NONE, Place};
 use super::raw::{Raw, RawKind};
 use super::tracks::Row;
-use super::{doubts, launches, nesting, pairs};
+use super::{counters, doubts, launches, nesting, pairs};
 use crate::input::InputError;
 
 /// Times before the year 2000 are no times of the calendar, but of a clock that began with the machine.
@@ -32,7 +31,7 @@ pub(super) fn build(mut collector: Collector, title: &str) -> Result<Timeline, I
     let mut timeline = Timeline::default();
     title.clone_into(&mut timeline.title);
     let steps = take_steps(&mut collector);
-    let places = nest_tracks(&mut collector);
+    let places = nesting::nest_tracks(&mut collector.raws, &mut collector.memory);
     Builder::new(collector, places).build(steps, &mut timeline)?;
     Ok(timeline)
 }
@@ -86,12 +85,22 @@ fn leave_out_unknown_categories(collector: &mut Collector) {
     }
 }
 
+/// Said of what may be work of a device, in a tool's file that this reader does not know.
+const NO_CATEGORY: &str =
+    "events have no category (`cat`): they are counted as functions on the CPU";
+
 /// Makes work of what is on rows of devices, where tools write no categories.
 fn find_device_rows(collector: &mut Collector) {
     let rows = collector.tracks.find_device_rows();
+    let mut without_category = 0_u64;
     for raw in &mut collector.raws {
-        let row = rows.get(raw.track as usize).copied().flatten();
-        let Some(row) = row.filter(|_| raw.kind == RawKind::Function) else {
+        if raw.kind != RawKind::Function {
+            continue;
+        }
+        let Some(row) = rows.get(raw.track as usize).copied().flatten() else {
+            let text = collector.categories.text(raw.category);
+            let may_be_device = collector.tracks.may_be_of_device(raw.track);
+            without_category += u64::from(may_be_device && text.is_none_or(str::is_empty));
             continue;
         };
         raw.kind = match row {
@@ -99,6 +108,10 @@ fn find_device_rows(collector: &mut Collector) {
             Row::Derived => RawKind::GpuRange,
         };
         raw.category = NONE;
+    }
+    if without_category > 0 {
+        let missing = &mut collector.missing;
+        missing.insert(NO_CATEGORY.to_owned(), without_category);
     }
 }
 
@@ -128,44 +141,6 @@ fn take_steps(collector: &mut Collector) -> Steps {
         raws.retain(|raw| raw.kind != RawKind::Step || raw.external_id != 0);
     }
     steps
-}
-
-fn nest_tracks(collector: &mut Collector) -> Vec<Place> {
-    let none = Place {
-        parent: NONE,
-        ..Place::default()
-    };
-    let raws = &mut collector.raws;
-    let rounding = nesting::rounding(raws);
-    let mut places = vec![none; raws.len()];
-    let count = u32::try_from(raws.len()).unwrap_or(NONE);
-    // A GPU time without length has no place among the work of its stream.
-    let is_drawn = |raw: &Raw| raw.kind != RawKind::GpuScope || raw.end > raw.start;
-    let mut order: Vec<u32> = (0..count)
-        .filter(|index| is_drawn(&raws[*index as usize]))
-        .collect();
-    order.order_by(|one, other| nesting::before(&raws[*one as usize], &raws[*other as usize]));
-    let memory = &mut collector.memory;
-    memory.order_by_key(|change| (change.track, change.at));
-    let mut first = 0;
-    while let Some(track) = order.get(first).map(|index| raws[*index as usize].track) {
-        let length = order[first..].partition_point(|index| raws[*index as usize].track == track);
-        let range = first..first + length;
-        let changes = on_track(memory, track);
-        let is_future = |index: &u32| raws[*index as usize].kind == RawKind::Future;
-        let (futures, others): (Vec<u32>, Vec<u32>) =
-            order[range.clone()].iter().copied().partition(is_future);
-        nesting::nest(raws, &mut places, &others, changes, rounding);
-        nesting::place_beside(raws, &mut places, &futures);
-        first = range.end;
-    }
-    places
-}
-
-fn on_track(memory: &[MemoryChange], track: u32) -> &[MemoryChange] {
-    let first = memory.partition_point(|change| change.track < track);
-    let length = memory[first..].partition_point(|change| change.track == track);
-    &memory[first..first + length]
 }
 
 struct Builder {
@@ -253,7 +228,8 @@ impl Builder {
         timeline.has_kernels = self.collector.writer.has_kernels;
         timeline.step_num = self.collector.writer.step_num;
         timeline.cycle = self.collector.writer.cycle;
-        self.add_counters(timeline);
+        let counters = std::mem::take(&mut self.collector.counters);
+        timeline.counters = counters::tracks(counters, &self.collector.tracks);
         self.add_processor(timeline);
         timeline.replays = std::mem::take(&mut self.collector.replays);
         for index in 0..timeline.replays.len() {
@@ -504,29 +480,6 @@ impl Builder {
             device
         });
         timeline.devices = devices.collect();
-    }
-
-    fn add_counters(&mut self, timeline: &mut Timeline) {
-        let counters = std::mem::take(&mut self.collector.counters);
-        let what = |key: &CounterKey| (key.name.clone(), key.unit.clone(), key.device);
-        let mut processes: BTreeMap<_, u32> = BTreeMap::new();
-        for key in counters.keys() {
-            *processes.entry(what(key)).or_default() += 1;
-        }
-        for (mut key, mut samples) in counters {
-            samples.order_by_key(|sample| sample.0);
-            if processes.get(&what(&key)).is_some_and(|count| *count > 1) {
-                let process = self.collector.tracks.process_label(&key.process);
-                key.name = format!("{} of {process}", key.name);
-            }
-            timeline.counters.push(Counter {
-                name: key.name,
-                unit: key.unit,
-                device: key.device,
-                samples,
-                ..Counter::default()
-            });
-        }
     }
 
     /// Adds for how long threads were on a processor. Each event says which part of the time up to the next one.

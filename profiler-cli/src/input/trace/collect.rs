@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
+use profiler_report::internal::{NO_STEP, STEP, STEPS, step_number};
 use profiler_report::{
     DeviceProperties, GpuWork, KernelGap, Replay, SliceDetails, SliceEnding, Wait,
 };
@@ -22,9 +23,6 @@ use crate::input::{InputError, Limits};
 
 /// The most by which a slice is written shorter than it is.
 const MAX_SHORTENED_NS: i64 = 1000;
-
-/// What the names of steps begin with.
-const STEP: &str = "ProfilerStep";
 
 /// The beginning or the end of a span.
 #[derive(Clone, Debug)]
@@ -319,7 +317,7 @@ impl Collector {
         let kind = kind(event, self.writer.is_own);
         let (mut step, mut step_thread) = (0, None);
         if kind == RawKind::Step {
-            step = step_number(event).unwrap_or_default();
+            step = step_number(&event.name).unwrap_or_default();
             step_thread = self.thread_of_step(event)?;
         }
         let own = [&args.own.full_name, &args.own.location].map(Option::as_deref);
@@ -330,15 +328,10 @@ impl Collector {
         let is_launch = event.category == Category::Runtime;
         let called = args.own.call.as_deref().filter(|_| is_launch);
         let text = named.or(called).unwrap_or(&event.name);
-        let text = if kind == RawKind::Step {
-            "ProfilerStep*"
-        } else {
-            text
-        };
+        let text = if kind == RawKind::Step { STEPS } else { text };
         let name = self.names.number(text, || {
             // A name that the tools would take for a step is written in another way.
-            let is_short =
-                named.is_some_and(|whole| whole.replace(STEP, "Profiler Step") != event.name);
+            let is_short = named.is_some_and(|whole| whole.replace(STEP, NO_STEP) != event.name);
             let short = if is_short { &*event.name } else { "" };
             let in_frame = || location_in(args.call_stack.as_deref().unwrap_or(text));
             let location = location.map(str::to_owned).or_else(in_frame);
@@ -526,6 +519,7 @@ impl Collector {
             let mut key = counter_key(&event.name, key, self.writer.is_own);
             if !self.writer.is_own {
                 key.process = event.process.clone();
+                key.id = event.id.clone();
             }
             self.sample(key, at, *value)?;
         }
@@ -568,6 +562,7 @@ impl Collector {
                 unit: "bytes".to_owned(),
                 device,
                 process: event.process.clone(),
+                id: Id::Missing,
             };
             // PyTorch reserves no host memory, and writes zero.
             if let Some(value) = value.filter(|_| !is_host || what == "allocated") {
@@ -633,7 +628,7 @@ impl Collector {
         self.keep()?;
         if !self.counters.contains_key(&key) {
             self.names
-                .count(key.name.len() + key.unit.len() + key.process.bytes())?;
+                .count(key.name.len() + key.unit.len() + key.process.bytes() + key.id.bytes())?;
         }
         self.counters.entry(key).or_default().push((at, value));
         Ok(())
@@ -671,15 +666,10 @@ fn kind(event: &Event<'_>, is_own: bool) -> RawKind {
         _ if event.args.own.future == Some(FuturePart::Poll) => RawKind::Poll,
         _ if event.args.own.future == Some(FuturePart::Whole) => RawKind::Future,
         // PyTorch 1.8 wrote steps with the category of operators.
-        _ if step_number(event).is_some() => RawKind::Step,
+        _ if step_number(&event.name).is_some() => RawKind::Step,
         Category::Annotation => RawKind::Annotation,
         _ => RawKind::Function,
     }
-}
-
-fn step_number(event: &Event<'_>) -> Option<u64> {
-    let number = event.name.strip_prefix(STEP)?.strip_prefix('#')?;
-    number.parse().ok()
 }
 
 #[cfg(test)]

@@ -1,11 +1,17 @@
 //! Counters: what their names and keys say of units and devices.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use profiler_report::Counter;
+use profiler_report::internal::InOrder as _;
+
 use super::event::Id;
+use super::tracks::Tracks;
 
 /// The units that `profiler-runtime` writes as keys, as other programs may too.
 const UNITS: [&str; 5] = ["bytes", "W", "%", "MHz", "°C"];
 
-/// A counter: its name, what it counts, its device and its process.
+/// A counter: its name, what it counts, its device, its process and its id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CounterKey {
     pub(super) name: String,
@@ -13,6 +19,47 @@ pub(super) struct CounterKey {
     pub(super) device: Option<u32>,
     /// Missing in files of our own, where processes do not tell counters apart.
     pub(super) process: Id,
+    /// The `id` of its events, which tells counters of one name and process apart.
+    pub(super) id: Id,
+}
+
+/// Returns a counter for each key. The name says the process and the id where several have the same name.
+pub(super) fn tracks(
+    counters: BTreeMap<CounterKey, Vec<(i64, f64)>>,
+    tracks: &Tracks,
+) -> Vec<Counter> {
+    let mut alike: BTreeMap<_, (BTreeSet<Id>, BTreeSet<Id>)> = BTreeMap::new();
+    let what = |key: &CounterKey| (key.name.clone(), key.unit.clone(), key.device);
+    for key in counters.keys() {
+        let (processes, ids) = alike.entry(what(key)).or_default();
+        processes.insert(key.process.clone());
+        ids.insert(key.id.clone());
+    }
+    let mut named = Vec::with_capacity(counters.len());
+    for (key, mut samples) in counters {
+        samples.order_by_key(|sample| sample.0);
+        let (processes, ids) = alike
+            .get(&what(&key))
+            .map_or((0, 0), |(processes, ids)| (processes.len(), ids.len()));
+        let mut counter = Counter::default();
+        counter.name = key.name;
+        if ids > 1 {
+            match &key.id {
+                Id::Missing => {}
+                Id::Number(id) => counter.name = format!("{}[{id}]", counter.name),
+                Id::Text(id) => counter.name = format!("{}[{id}]", counter.name),
+            }
+        }
+        if processes > 1 {
+            let process = tracks.process_label(&key.process);
+            counter.name = format!("{} of {process}", counter.name);
+        }
+        counter.unit = key.unit;
+        counter.device = key.device;
+        counter.samples = samples;
+        named.push(counter);
+    }
+    named
 }
 
 /// Returns the counter of a value. An event of the name `GPU 0 power (W)` with the key `W` is the power of device 0 in watts.
@@ -45,6 +92,7 @@ pub(super) fn counter_key(event: &str, key: &str, is_own: bool) -> CounterKey {
         .to_owned(),
         device,
         process: Id::Missing,
+        id: Id::Missing,
     }
 }
 

@@ -22,6 +22,8 @@ pub(super) struct Event<'e> {
     pub(super) name: Cow<'e, str>,
     pub(super) process: Id,
     pub(super) thread: Id,
+    /// What tells counters of one name and process apart; of other events it is not read.
+    pub(super) id: Id,
     pub(super) at: Time,
     pub(super) duration: Time,
     pub(super) args: Args<'e>,
@@ -157,6 +159,7 @@ impl<'de> Deserialize<'de> for Event<'de> {
                         "name" => event.name = map.next_value::<Text<'_>>()?.0,
                         "pid" => event.process = map.next_value()?,
                         "tid" => event.thread = map.next_value()?,
+                        "id" if matches!(event.phase, b'C' | 0) => event.id = map.next_value()?,
                         "ts" => event.at = map.next_value()?,
                         "dur" => event.duration = map.next_value()?,
                         "args" => {
@@ -178,7 +181,7 @@ impl<'de> Deserialize<'de> for Event<'de> {
     }
 }
 
-const EVENT_KEYS: &[&str] = &["ph", "cat", "name", "pid", "tid", "ts", "dur", "args"];
+const EVENT_KEYS: &[&str] = &["ph", "cat", "name", "pid", "tid", "id", "ts", "dur", "args"];
 
 /// Reads a key. Returns the one of the list that it equals, or the empty text.
 struct KeyOf(&'static [&'static str]);

@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use profiler_report::internal::InOrder as _;
+
 use super::collect::MemoryChange;
 use super::raw::{Rares, Raw, RawKind};
 use crate::lanes::Lanes;
@@ -41,6 +43,43 @@ pub(super) struct MemoryOf {
     pub(super) device_bytes: Option<i64>,
 }
 
+/// Nests the spans of all tracks, and returns their places.
+pub(super) fn nest_tracks(raws: &mut [Raw], memory: &mut [MemoryChange]) -> Vec<Place> {
+    let none = Place {
+        parent: NONE,
+        ..Place::default()
+    };
+    let rounding = rounding(raws);
+    let mut places = vec![none; raws.len()];
+    let count = u32::try_from(raws.len()).unwrap_or(NONE);
+    // A GPU time without length has no place among the work of its stream.
+    let is_drawn = |raw: &Raw| raw.kind != RawKind::GpuScope || raw.end > raw.start;
+    let mut order: Vec<u32> = (0..count)
+        .filter(|index| is_drawn(&raws[*index as usize]))
+        .collect();
+    order.order_by(|one, other| before(&raws[*one as usize], &raws[*other as usize]));
+    memory.order_by_key(|change| (change.track, change.at));
+    let mut first = 0;
+    while let Some(track) = order.get(first).map(|index| raws[*index as usize].track) {
+        let length = order[first..].partition_point(|index| raws[*index as usize].track == track);
+        let range = first..first + length;
+        let changes = on_track(memory, track);
+        let is_future = |index: &u32| raws[*index as usize].kind == RawKind::Future;
+        let (futures, others): (Vec<u32>, Vec<u32>) =
+            order[range.clone()].iter().copied().partition(is_future);
+        nest(raws, &mut places, &others, changes, rounding);
+        place_beside(raws, &mut places, &futures);
+        first = range.end;
+    }
+    places
+}
+
+fn on_track(memory: &[MemoryChange], track: u32) -> &[MemoryChange] {
+    let first = memory.partition_point(|change| change.track < track);
+    let length = memory[first..].partition_point(|change| change.track == track);
+    &memory[first..first + length]
+}
+
 /// Nests spans. All of them are of one track, and so are the changes of memory; `order` is sorted by [`before`], `memory` by time.
 ///
 /// The rule of threads is the rule of PyTorch (`_populate_cpu_children` in `torch/autograd/profiler_util.py`): a span that cannot
@@ -49,7 +88,7 @@ pub(super) struct MemoryOf {
 /// `rounding` nanoseconds past the end around it.
 ///
 /// Of two spans that cross on a thread, the shorter is drawn on a track beside; on a stream, the later.
-pub(super) fn nest(
+fn nest(
     raws: &mut [Raw],
     places: &mut [Place],
     order: &[u32],
@@ -136,7 +175,7 @@ impl Raw {
 
 /// Returns how far an end may lie past the end around it because both were rounded, in nanoseconds: tools that write whole
 /// microseconds round all times to a thousand. A floating-point number of microseconds since 1970 is exact to a quarter of one.
-pub(super) fn rounding(raws: &[Raw]) -> i64 {
+fn rounding(raws: &[Raw]) -> i64 {
     let on_threads = raws.iter().filter(|raw| !raw.kind.is_on_gpu());
     let mut times = on_threads.flat_map(|raw| [raw.start, raw.end]);
     let step = times.try_fold(MAX_ROUNDING_NS, |step, time| {
@@ -213,7 +252,7 @@ pub(super) fn innermost(places: &[Place], is_wanted: impl Fn(u32) -> bool) -> Ve
 }
 
 /// Places spans that do not nest, such as futures: those that overlap get tracks beside.
-pub(super) fn place_beside(raws: &[Raw], places: &mut [Place], order: &[u32]) {
+fn place_beside(raws: &[Raw], places: &mut [Place], order: &[u32]) {
     let mut lanes = Lanes::new(MAX_LANES);
     let mut own_end = i64::MIN;
     for index in order.iter().copied() {
@@ -227,7 +266,7 @@ pub(super) fn place_beside(raws: &[Raw], places: &mut [Place], order: &[u32]) {
 }
 
 /// Orders spans of a track: those around others come first.
-pub(super) fn before(one: &Raw, other: &Raw) -> std::cmp::Ordering {
+fn before(one: &Raw, other: &Raw) -> std::cmp::Ordering {
     // Identifiers rise with the beginnings of calls, and tell which of two equal spans is the outer one.
     let by_id = || {
         if one.external_id == 0 || other.external_id == 0 {

@@ -191,6 +191,15 @@ impl Tracks {
             .is_some_and(|track| track.is_stream)
     }
 
+    /// Returns `true` if no category says what a track's events are, and its process has a name, which may be the name of a device.
+    pub(super) fn may_be_of_device(&self, number: u32) -> bool {
+        let track = self.all.get(number as usize);
+        track.is_some_and(|track| {
+            let is_named = matches!(track.process, Id::Text(_));
+            !track.has_category && (is_named || self.process_names.contains_key(&track.process))
+        })
+    }
+
     pub(super) fn name_process(&mut self, process: Id, name: String) {
         self.process_names.insert(process, name);
     }

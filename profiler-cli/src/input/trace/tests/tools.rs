@@ -124,15 +124,18 @@ fn rows_of_devices_without_categories_are_work_of_these_devices() {
     // A module of XLA is around its work, and no work itself.
     assert_eq!(averages.self_cuda_time_total_ns, Some(430_000.0));
     assert_eq!(averages.self_cpu_time_total_ns, Some(130_000.0));
+    let without = "events have no category (`cat`): they are counted as functions on the CPU";
+    assert!(timeline.missing.contains(&(without.to_owned(), 2)));
 }
 
 #[test]
-fn counters_of_one_name_in_several_processes_are_several() {
-    let counter = |process: u32, at: u32, bytes: u32| {
+fn counters_of_one_name_in_several_processes_or_with_several_ids_are_several() {
+    let with_id = |process: u32, id: &str, at: u32, bytes: u32| {
         format!(
-            r#"{{"ph": "C", "name": "heap", "pid": {process}, "ts": {at}, "args": {{"bytes": {bytes}}}}}"#
+            r#"{{"ph": "C", "name": "heap", "pid": {process}, {id}"ts": {at}, "args": {{"bytes": {bytes}}}}}"#
         )
     };
+    let counter = |process, at, bytes| with_id(process, "", at, bytes);
     let events = [counter(1, 1, 10), counter(2, 2, 9000), counter(1, 3, 20)];
     let counters = |events: &[String]| {
         let mut counters = read(&events.join(",")).counters.into_iter();
@@ -147,6 +150,16 @@ fn counters_of_one_name_in_several_processes_are_several() {
     ];
     assert_eq!(counters(&events), expected);
     assert_eq!(counters(&events[..1]), [("heap".to_owned(), 1)]);
+    let ids = [
+        with_id(1, r#""id": "0x5", "#, 1, 10),
+        with_id(1, r#""id": 7, "#, 2, 9000),
+        with_id(1, r#""id": "0x5", "#, 3, 20),
+        counter(1, 4, 1),
+    ];
+    let expected = [("heap", 1), ("heap[7]", 1), ("heap[0x5]", 2)];
+    let expected = expected.map(|(name, samples)| (name.to_owned(), samples));
+    assert_eq!(counters(&ids), expected);
+    assert_eq!(counters(&ids[..1]), [("heap".to_owned(), 1)]);
 }
 
 #[test]

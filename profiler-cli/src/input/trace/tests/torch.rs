@@ -4,6 +4,7 @@ use profiler_report::{
     CallTreeOptions, KernelRowKind, KeyAverages, MemoryKind, SliceKind, TableOptions, TrackKind,
     Verdict,
 };
+use profiler_trace_validator::{Rule, Violation};
 
 use super::{complete, of_text, on_track, read, tree};
 
@@ -462,4 +463,24 @@ fn kernels_in_files_of_profiler_runtime_are_inside_the_gpu_times_of_scopes() {
     let kernels = averages.kernels();
     assert_eq!(kernels.scopes[0].rows[0].name, "gemm");
     assert!((kernels.scopes[0].busy_ns - 40_000.0).abs() < 0.5);
+}
+
+#[test]
+fn the_reader_and_the_validator_know_the_same_steps() {
+    let file = std::env::temp_dir().join(format!("steps-{}.json", std::process::id()));
+    for (name, is_known) in [
+        ("ProfilerStep#0", true),
+        ("ProfilerStep#18446744073709551615", true),
+        ("ProfilerStep#last", false),
+        ("ProfilerStep", false),
+        ("app::ProfilerStep#5", false),
+    ] {
+        let step = complete("user_annotation", name, (0.0, 10.0), "");
+        assert_eq!(read(&step).steps.len(), usize::from(is_known), "{name}");
+        std::fs::write(&file, format!(r#"{{"traceEvents": [{step}]}}"#)).expect("a file");
+        let violations = profiler_trace_validator::validate(&file).expect("a trace");
+        let refused = |violation: &Violation| violation.rule == Rule::Step;
+        assert_eq!(!violations.iter().any(refused), is_known, "{name}");
+    }
+    std::fs::remove_file(file).expect("a file");
 }
