@@ -159,7 +159,7 @@ pub use verdict::Verdict;
 #[doc(hidden)]
 pub mod internal {
     pub use crate::among::place_among;
-    pub use crate::averages::{Measured, gather};
+    pub use crate::averages::{Measured, gather, missing as missing_of_timeline};
     pub use crate::buckets::{
         BUCKETS, Buckets, RELATIVE_ERROR, bucket_of, bucket_of_short, first_of,
     };

@@ -7,7 +7,7 @@ use profiler_report::{ExportError, Page, StackMetric};
 
 use super::destination::Format;
 use super::folder::{self, Wanted};
-use super::read;
+use super::{read, say_what_is_missing};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::input::{Input, Limits};
@@ -60,6 +60,7 @@ impl Convert {
         self.write(format, &input, &staging)
             .map_err(|error| Error::export(&output, error))?;
         staging.finish()?;
+        say_what_is_missing(&self.file, &input);
         Ok(Exit::Done)
     }
 

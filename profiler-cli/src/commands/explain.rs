@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use profiler_report::internal::missing_of_timeline;
 use profiler_report::{SampledIdle, Summary, TableOptions};
 
 use super::folder::{self, Wanted};
-use super::read;
 use super::report::When;
+use super::{read, say_what_is_missing};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::input::{Input, Limits};
@@ -41,7 +42,7 @@ pub(crate) struct Explain {
     limits: Limits,
 }
 
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// For people.
     #[default]
@@ -54,9 +55,10 @@ impl Explain {
     pub(crate) fn run(mut self) -> Result<Exit, Error> {
         self.file = folder::newest(&self.file, Wanted::Traces)?;
         let path = self.file.display();
-        let timeline = match read(&self.file, self.limits)? {
+        let input = read(&self.file, self.limits)?;
+        let timeline = match &input {
             Input::Timeline(timeline) => timeline,
-            Input::Summary(summary) => return self.sampled(&summary),
+            Input::Summary(summary) => return self.sampled(summary),
         };
         let idle = timeline.gpu_idle();
         let pairs = timeline.gpu_pairs();
@@ -93,9 +95,15 @@ impl Explain {
                     ))?;
                 }
                 out.line(format_args!("the time line: profiler html {path}"))?;
+                for line in missing_of_timeline(timeline) {
+                    out.line(format_args!("{line}"))?;
+                }
             }
         }
         out.finish()?;
+        if self.format == Format::Json {
+            say_what_is_missing(&self.file, &input);
+        }
         Ok(Exit::Done)
     }
 

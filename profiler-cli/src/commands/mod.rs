@@ -20,10 +20,12 @@ use std::io;
 use std::path::Path;
 
 use clap::{Parser, Subcommand};
+use profiler_report::internal::missing_of_timeline;
 
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::input::{Input, InputError, Limits};
+use crate::output::complain;
 
 /// Shows where the time goes: reads the summaries and traces of profiler-runtime and of PyTorch's profiler.
 #[derive(Debug, Parser)]
@@ -81,6 +83,15 @@ impl Command {
 /// Reads a file that a command line names.
 fn read(path: &Path, limits: Limits) -> Result<Input, Error> {
     Input::read(path, limits).map_err(|source| unreadable(path, source))
+}
+
+/// Says on standard error what a trace lacks, for commands whose output has no place for it.
+fn say_what_is_missing(path: &Path, input: &Input) {
+    if let Input::Timeline(timeline) = input {
+        for line in missing_of_timeline(timeline) {
+            complain(&format_args!("{}: {line}", path.display()));
+        }
+    }
 }
 
 /// Returns the error of a file that cannot be read; if it is not there, with what its name may stand for.

@@ -381,3 +381,139 @@ mod signals {
         }
     }
 }
+
+/// A kernel, its launch, and the operator around it, as PyTorch writes them.
+const EVENTS: [&str; 3] = [
+    r#"{"ph": "X", "cat": "cpu_op", "name": "mm", "pid": 1, "tid": 1, "ts": 10, "dur": 9, "args": {"External id": 1}}"#,
+    r#"{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 12, "dur": 2, "args": {"External id": 1, "correlation": 5}}"#,
+    r#"{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 20, "dur": 30, "args": {"External id": 1, "correlation": 5, "device": 0, "stream": 7}}"#,
+];
+
+#[test]
+fn every_command_reads_what_others_read_and_says_what_was_wrong() {
+    let events = EVENTS.join(",");
+    let object = |events: &str| format!(r#"{{"traceEvents": [{events}]}}"#);
+    let utf16 = |text: &str| {
+        let units = std::iter::once(0xfeff).chain(text.encode_utf16());
+        units.flat_map(u16::to_le_bytes).collect::<Vec<u8>>()
+    };
+    let folder = Folder::new();
+    let whole = folder.file("whole.json", object(&events).as_bytes());
+    let rows = |file: &str| {
+        let run = profiler(&["report", file, "--format", "json"]);
+        let report: serde_json::Value = serde_json::from_str(&run.stdout).expect("valid JSON");
+        report["rows"].clone()
+    };
+    let expected = rows(&whole);
+    assert_eq!(expected.as_array().map(Vec::len), Some(3));
+    let broken = [events.as_str(), r#"{"ph": nul}"#].join(",");
+    for (name, bytes, said) in [
+        ("mark", format!("\u{feff}[{events}]").into_bytes(), ""),
+        ("utf16", utf16(&format!("[{events}]")), ""),
+        (
+            "nested",
+            format!(r#"{{"data": {}}}"#, object(&events)).into_bytes(),
+            "",
+        ),
+        ("lines", EVENTS.join("\n").into_bytes(), ""),
+        ("unclosed", format!("[{events}").into_bytes(), "passed over"),
+        (
+            "comma",
+            object(&format!("{events},")).into_bytes(),
+            "trailing comma",
+        ),
+        (
+            "nan",
+            object(&events.replacen("{\"Ext", "{\"loss\": NaN, \"Ext", 1)).into_bytes(),
+            "expected value",
+        ),
+        (
+            "path",
+            object(&events.replacen("{\"Ext", r#"{"file": "C:\python", "Ext"#, 1)).into_bytes(),
+            "invalid escape",
+        ),
+        (
+            "control",
+            object(&events.replacen("{\"Ext", "{\"a\": \"\u{1}\", \"Ext", 1)).into_bytes(),
+            "control character",
+        ),
+        (
+            "broken",
+            object(&broken).into_bytes(),
+            "1 events cannot be read and are left out",
+        ),
+        (
+            "cut",
+            object(&events).replace("]}", ", {").into_bytes(),
+            "the rest of the file is not read",
+        ),
+    ] {
+        let file = folder.file(&format!("{name}.json"), &bytes);
+        let [page, copy] =
+            ["html", "copy.json"].map(|ending| folder.path(&format!("{name}.{ending}")));
+        for (arguments, output) in [
+            (&["report", &*file][..], None),
+            (&["explain", &file], None),
+            (&["html", &file, "-o", &page], Some(&page)),
+            (&["convert", &file, "--to", "chrome", "-o", &copy], None),
+        ] {
+            let run = profiler(arguments);
+            assert_eq!(run.code, 0, "{arguments:?}: {run:?}");
+            let written = output.map(|path| std::fs::read_to_string(path).expect("a page"));
+            let shown = [run.stdout, run.stderr, written.unwrap_or_default()].concat();
+            assert!(shown.contains(said), "{arguments:?}: {shown}");
+            let says_something = ["passed over (", "left out (", "rest of the file is"]
+                .iter()
+                .any(|word| shown.contains(word));
+            assert_eq!(says_something, !said.is_empty(), "{arguments:?}: {shown}");
+        }
+        assert_eq!(
+            (rows(&file), rows(&copy)),
+            (expected.clone(), expected.clone()),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_comparison_takes_no_file_that_lacks_something_unless_it_is_told_to() {
+    let folder = Folder::new();
+    let of_rank = |rank: u32, calls| {
+        let base = r#"{"baseTimeNanoseconds": 1700000000000000000, "#;
+        let head = format!(r#"{base}"distributedInfo": {{"rank": {rank}}}, "#);
+        let text = String::from_utf8(trace(calls)).expect("UTF-8");
+        text.replacen('{', &head, 1).into_bytes()
+    };
+    let whole = folder.file("whole.json", &of_rank(0, 300));
+    let other = folder.file("other.json", &of_rank(1, 298));
+    let mut text = of_rank(1, 300);
+    text.truncate(text.len() - 30);
+    let cut = folder.file("cut.json", &text);
+    let budget = folder.file("budget.toml", b"\"f1\" = { cpu_p95 = \"1 s\" }\n");
+    let merged = folder.path("merged.json");
+    for arguments in [
+        &["diff", &*whole, &*cut][..],
+        &["diff", &whole, &cut, "--budget", &budget],
+        &["merge", &whole, &cut, "--force", "-o", &merged],
+    ] {
+        let refused = profiler(arguments);
+        assert_eq!(refused.code, 2, "{arguments:?}: {refused:?}");
+        assert!(
+            refused.stderr.contains("cut.json: is not whole: "),
+            "{refused:?}"
+        );
+        assert!(
+            refused.stderr.contains("--partial takes what can be read"),
+            "{refused:?}"
+        );
+        let partial = profiler(&[arguments, &["--partial"]].concat());
+        assert!(partial.stderr.contains("cut.json: "), "{partial:?}");
+        assert_eq!(partial.code, 0, "{arguments:?}: {partial:?}");
+        assert!(
+            partial.stderr.contains("the rest of the file is not read"),
+            "{partial:?}"
+        );
+    }
+    let complete = profiler(&["diff", &whole, &other]);
+    assert_eq!((complete.code, complete.stderr.as_str()), (0, ""));
+}

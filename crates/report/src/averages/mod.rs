@@ -25,9 +25,10 @@ use super::text::json::{array, lines, object, string};
 use super::text::{Field, nanoseconds};
 use crate::name;
 
-pub use of_timeline::{Measured, gather};
+pub use of_timeline::missing;
 #[cfg(feature = "export")]
-pub(crate) use of_timeline::{missing, of_devices};
+pub(crate) use of_timeline::of_devices;
+pub use of_timeline::{Measured, gather};
 
 /// The calls of a `Trace`, a [`Timeline`](super::Timeline) or a [`Summary`](crate::Summary), averaged over
 /// all calls of the same name.

@@ -433,8 +433,8 @@ fn count_memory(
     }
 }
 
-/// Describes what the time line lacks.
-pub(crate) fn missing(timeline: &Timeline) -> Vec<String> {
+/// Describes what the time line lacks, a line for each reason.
+pub fn missing(timeline: &Timeline) -> Vec<String> {
     let missing = timeline.missing.iter().map(|(reason, count)| match count {
         0 => reason.clone(),
         count => format!("{count} {reason}"),

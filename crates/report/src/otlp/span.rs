@@ -2,6 +2,7 @@
 
 use super::attributes::Attributes;
 use super::ids::{Ids, SpanId, TraceId};
+use crate::averages::missing;
 use crate::text::json::string;
 use crate::{GpuWorkKind, Slice, SliceEnding, SliceKind, Timeline, Track, TrackKind};
 
@@ -28,14 +29,7 @@ impl Span {
     pub(super) fn of_window(timeline: &Timeline, ids: &Ids) -> Self {
         let mut attributes = Attributes::default();
         attributes.text("profiler.kind", "window");
-        let missing = timeline.missing.iter();
-        attributes.texts(
-            "profiler.missing",
-            missing.map(|(reason, count)| match count {
-                0 => reason.clone(),
-                count => format!("{count} {reason}"),
-            }),
-        );
+        attributes.texts("profiler.missing", missing(timeline).into_iter());
         let name = match &*timeline.title {
             "" => "window",
             title => title,

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 
 use super::destination::same_file;
 use super::folder::{self, Wanted};
-use super::read;
+use super::{read, say_what_is_missing};
 use crate::budget::Budget;
 use crate::compare::{Comparison, Options, Run, Verdict};
 use crate::error::Error;
@@ -199,5 +199,10 @@ fn run_of(input: &Input) -> Run {
 }
 
 fn read_all(files: &[PathBuf], limits: Limits) -> Result<Vec<Input>, Error> {
-    files.iter().map(|file| read(file, limits)).collect()
+    let read = |file: &PathBuf| {
+        let input = read(file, limits)?;
+        say_what_is_missing(file, &input);
+        Ok(input)
+    };
+    files.iter().map(read).collect()
 }

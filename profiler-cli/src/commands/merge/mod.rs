@@ -17,7 +17,7 @@ use profiler_report::internal::InOrder as _;
 use self::align::align;
 use self::join::{Member, join};
 use super::folder::{self, Wanted};
-use super::read;
+use super::{read, say_what_is_missing};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::input::{Input, Limits};
@@ -80,7 +80,9 @@ impl Merge {
         };
         let mut ranks = Vec::new();
         for (place, path) in files.iter().enumerate() {
-            let Input::Timeline(timeline) = read(path, limits)? else {
+            let input = read(path, limits)?;
+            say_what_is_missing(path, &input);
+            let Input::Timeline(timeline) = input else {
                 return Err(refusal::summary(path));
             };
             let own = timeline.tracks.iter().find_map(|track| track.rank);

@@ -84,7 +84,9 @@ impl Events<'_> {
                 }
             }
         } else {
-            object(source, self, false)?;
+            if !object(source, self, false)? {
+                return Err(InputError::Unknown);
+            }
         }
         if source.peek()?.is_some() {
             return Err(source.invalid("trailing characters"));
@@ -217,11 +219,13 @@ impl Next {
 /// Texts of the format itself, which are no pairs that a program added.
 const OF_FORMAT: [&str; 3] = ["schemaVersion", "displayTimeUnit", "traceName"];
 
+/// Reads an object, and one level of objects inside it: some tools write the document of another once more inside their own.
+/// Returns `true` if there was a list of events.
 fn object(
     source: &mut Source<'_>,
     events: &mut Events<'_>,
     is_inner: bool,
-) -> Result<(), InputError> {
+) -> Result<bool, InputError> {
     let mut has_events = false;
     let mut next = Next::First;
     while next.item(source, b'}')? {
@@ -230,10 +234,11 @@ fn object(
         let collector = &mut *events.collector;
         match key.as_str() {
             "traceEvents" => {
-                has_events = true;
-                match first {
-                    b'[' => events.list(source, false)?,
-                    // Some tools write the document of another once more inside their own.
+                has_events |= match first {
+                    b'[' => {
+                        events.list(source, false)?;
+                        true
+                    }
                     b'{' if !is_inner => object(source, events, true)?,
                     _ => return Err(source.invalid("expected a list of events")),
                 }
@@ -253,14 +258,11 @@ fn object(
                     collector.add_pair(&key, value)?;
                 }
             }
+            _ if first == b'{' && !is_inner => has_events |= object(source, events, true)?,
             _ => source.ignore()?,
         }
     }
-    if has_events {
-        Ok(())
-    } else {
-        Err(InputError::Unknown)
-    }
+    Ok(has_events)
 }
 
 /// The time in nanoseconds that all others are relative to; `None` if it is not valid.
