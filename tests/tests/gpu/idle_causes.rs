@@ -18,12 +18,12 @@ const STEPS: u32 = 12;
 /// Far more windows than any machine needs.
 const MOST_WINDOWS: usize = 100;
 
-/// Records windows of some steps until what the window says of its device has all of these texts. Other programs on the machine
+/// Records windows of some steps until what most of them say of their device has all of these texts. Other programs on the machine
 /// may hold a thread up for any time, in any window.
 #[track_caller]
 fn explains(mut step: impl FnMut(u32), expected: &[&str], never: &[&str]) {
-    let mut verdict = String::new();
-    for _ in 0..MOST_WINDOWS {
+    let mut others = Vec::new();
+    for window in 1..=MOST_WINDOWS {
         let profile = Profile::builder().kernels(true).start().expect("started");
         (0..STEPS).for_each(&mut step);
         stop(&profile);
@@ -33,15 +33,18 @@ fn explains(mut step: impl FnMut(u32), expected: &[&str], never: &[&str]) {
         let devices = idle.devices.iter().zip(0..);
         let verdicts =
             devices.map(|(device, place)| format!("GPU {place}: {}\n", device.verdict()));
-        verdict = verdicts.collect();
+        let verdict: String = verdicts.collect();
         for text in never {
             assert!(!verdict.contains(text), "{verdict}");
         }
-        if expected.iter().all(|text| verdict.contains(text)) {
+        if !expected.iter().all(|text| verdict.contains(text)) {
+            others.push(verdict);
+        }
+        if window > 1 && 2 * others.len() < window {
             return;
         }
     }
-    panic!("no window says {expected:?}: {verdict}");
+    panic!("most windows do not say {expected:?}: {others:?}");
 }
 
 #[test(on = driver().kernels())]
