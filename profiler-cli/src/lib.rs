@@ -3,7 +3,7 @@
 //! sensors of the GPUs say now.
 //!
 //! Install it with `cargo install profiler-runtime-cli`; `profiler help` lists the commands. This library is the program:
-//! [`main`] runs it, and its readers of files are public for the project's fuzzing targets only.
+//! [`main`] runs it, and its readers and formats of files are public for the project's tests only.
 //!
 //! # Exit status
 //!
@@ -38,6 +38,8 @@ use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
 
 use self::commands::Arguments;
+#[doc(hidden)]
+pub use self::commands::ConvertFormat;
 use self::error::Error;
 use self::exit::{Exit, USAGE};
 

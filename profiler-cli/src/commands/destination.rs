@@ -8,7 +8,7 @@ use crate::error::Error;
 
 /// The formats of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+pub enum Format {
     /// Python's pstats and SnakeViz; GPU times are in a second file, `.cuda.prof`.
     Prof,
     /// Profile for `go tool pprof`, Pyroscope and Parca.
@@ -33,7 +33,8 @@ pub(super) enum Format {
 
 impl Format {
     /// Returns the ending of file names, which is also how a format is found by its file name.
-    const fn ending(self) -> &'static str {
+    #[must_use]
+    pub const fn ending(self) -> &'static str {
         match self {
             Self::Prof => ".prof",
             Self::Pprof => ".pb.gz",

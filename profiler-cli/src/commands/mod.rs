@@ -16,6 +16,8 @@ mod smi;
 mod top;
 mod validate;
 
+pub use self::destination::Format as ConvertFormat;
+
 use std::io;
 use std::path::Path;
 

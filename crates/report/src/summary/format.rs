@@ -26,23 +26,23 @@ pub enum SummaryFormat {
     Prometheus,
 }
 
-/// The endings of names.
-const ENDINGS: [(&str, SummaryFormat); 9] = [
-    (".json", SummaryFormat::Json),
-    (".csv", SummaryFormat::Csv),
-    (".html", SummaryFormat::Html),
-    (".prof", SummaryFormat::Pstats),
-    (".pb.gz", SummaryFormat::Pprof),
-    (".folded", SummaryFormat::Stacks),
-    (".prom", SummaryFormat::Prometheus),
-    (".txt", SummaryFormat::Table),
-    (".log", SummaryFormat::Table),
-];
-
 /// What the names of speedscope's own files end with. Speedscope does not open a summary in JSON.
 const SPEEDSCOPE: &str = ".speedscope.json";
 
 impl SummaryFormat {
+    /// The endings of names.
+    pub const ENDINGS: [(&'static str, Self); 9] = [
+        (".json", Self::Json),
+        (".csv", Self::Csv),
+        (".html", Self::Html),
+        (".prof", Self::Pstats),
+        (".pb.gz", Self::Pprof),
+        (".folded", Self::Stacks),
+        (".prom", Self::Prometheus),
+        (".txt", Self::Table),
+        (".log", Self::Table),
+    ];
+
     /// Returns the format of a file. A name without an ending gets the table.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl SummaryFormat {
     }
 
     fn known(path: &Path) -> Option<(&'static str, Self)> {
-        ENDINGS
+        Self::ENDINGS
             .into_iter()
             .find(|(ending, _)| has_ending(path, ending))
     }
@@ -130,7 +130,9 @@ impl SummaryFileError {
         if ending == SPEEDSCOPE {
             return format!("`{ending}` names no format: speedscope opens `.pb.gz` and `.folded`");
         }
-        let built = ENDINGS.iter().filter(|(_, format)| format.is_built());
+        let built = SummaryFormat::ENDINGS
+            .iter()
+            .filter(|(_, format)| format.is_built());
         let known: Vec<&str> = built.map(|(ending, _)| *ending).collect();
         let quoted: Vec<String> = known.iter().map(|ending| format!("`{ending}`")).collect();
         format!(
@@ -197,7 +199,10 @@ mod tests {
         for name in ["out.xyz", "out.gz", "out.pb", "out.jsn"] {
             let refused = SummaryFormat::of(Path::new(name)).expect_err(name);
             let text = refused.to_string();
-            for (ending, _) in ENDINGS.iter().filter(|(_, format)| format.is_built()) {
+            for (ending, _) in SummaryFormat::ENDINGS
+                .iter()
+                .filter(|(_, format)| format.is_built())
+            {
                 assert!(text.contains(&format!("`{ending}`")), "{text}");
             }
         }
