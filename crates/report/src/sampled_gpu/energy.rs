@@ -43,8 +43,10 @@ pub fn fill<'n>(
         let all = self_ns.get(&row.name).copied().unwrap_or_default();
         let part = if all > 0.0 { own(row) / all } else { 1.0 };
         let gpu_self_ns = name.self_ns * part;
+        // Sums of parts are rounded: exactly ten steps may be a little less.
+        let is_enough = gpu_self_ns.round() >= LEAST_STEPS * name.step_ns;
         row.energy = (gpu_self_ns > 0.0).then(|| Energy {
-            joules: (gpu_self_ns >= LEAST_STEPS * name.step_ns).then_some(name.joules * part),
+            joules: is_enough.then_some(name.joules * part),
             gpu_self_ns,
         });
     }
@@ -151,6 +153,9 @@ mod tests {
         let devices = [device(&[(0, 100.0, 1.0), (1, 99.0, 0.999)])];
         let mut rows = [row("forward", 1.0), row("backward", 0.999)];
         assert_eq!(shown(&mut rows, &devices), [Joules(100.0), TooLittle]);
+        // Ten steps, as a sum of rounded parts.
+        let devices = [device(&[(0, 100.0, 0.999_999_999_999_999_9)])];
+        assert_eq!(shown(&mut rows[..1], &devices), [Joules(100.0)]);
     }
 
     #[test]
