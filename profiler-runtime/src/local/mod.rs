@@ -62,7 +62,7 @@ pub(crate) use links::{
 };
 pub(crate) use ranges::{begin_range, end_range, end_ranges_inside, first_range};
 pub use shared_scope::HandleId;
-pub(crate) use shared_scope::{FirstSegment, Segments, SharedScope};
+pub(crate) use shared_scope::{FirstSegment, Segments, SharedScope, end_elsewhere};
 use slots::CurrentTable;
 pub(crate) use slots::{id_at, slot_index};
 pub(crate) use thread_times::{begin_thread_time, end_thread_time};
@@ -193,12 +193,12 @@ fn release() {
 
 /// Returns `true` if the scope with this serial was opened on this thread, which has not ended.
 pub(crate) fn is_own(serial: u64) -> bool {
+    // A thread without a block has opened none: serials that it took for itself may be those of another thread's block too.
     let is_own = |state: &ThreadState| {
-        let before = state
-            .block
-            .get()
-            .map_or(0, |block| block.serial_before.get());
-        serial > before && serial <= state.last_serial.get()
+        let block = state.block.get();
+        block.is_some_and(|block| {
+            serial > block.serial_before.get() && serial <= state.last_serial.get()
+        })
     };
     with_state(is_own).unwrap_or(true)
 }
@@ -259,6 +259,7 @@ pub(crate) fn share_innermost() -> Option<Arc<SharedScope>> {
     let name = chain.0.name();
     let name = name.or_else(|| name_of_outermost(serial, &names));
     let scope = SharedScope::new(name, names, chain);
+    scope.note_unnamed(serial);
     links::own(serial, &scope).then_some(scope)
 }
 

@@ -2,8 +2,8 @@
 
 use std::mem;
 use std::num::NonZeroU64;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
 use profiler_host::sync::Lock;
@@ -207,7 +207,56 @@ struct Reported {
     ns: f64,
 }
 
+/// The scopes whose names are not known, by their serials: a guard that ends on another thread finds its scope here, since the links
+/// of the thread that opened it are out of reach.
+static UNNAMED: Lock<Vec<(u64, Weak<SharedScope>)>> = Lock::new(Vec::new());
+/// How many there are, so that few take the lock.
+static UNNAMED_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Changes the list of scopes without a name.
+fn with_unnamed<T>(change: impl FnOnce(&mut Vec<(u64, Weak<SharedScope>)>) -> T) -> T {
+    let mut unnamed = UNNAMED.lock();
+    let changed = change(&mut unnamed);
+    UNNAMED_COUNT.store(unnamed.len(), Relaxed);
+    changed
+}
+
+/// Notes that the scope with this serial has ended on another thread than its own, and the id of its name.
+// Relaxed: whoever gives a guard to another thread orders what it did before.
+pub(crate) fn end_elsewhere(serial: u64, name: u32) {
+    if UNNAMED_COUNT.load(Relaxed) == 0 {
+        return;
+    }
+    let found = with_unnamed(|unnamed| {
+        let place = unnamed.iter().position(|(known, _)| *known == serial)?;
+        unnamed.swap_remove(place).1.upgrade()
+    });
+    if let Some(scope) = found {
+        scope.end(name);
+    }
+}
+
+impl Drop for SharedScope {
+    fn drop(&mut self) {
+        if self.name.is_none() && UNNAMED_COUNT.load(Relaxed) > 0 {
+            // Its own entry cannot be upgraded any more, and neither can those of others that are being dropped.
+            with_unnamed(|unnamed| unnamed.retain(|(_, scope)| scope.strong_count() > 0));
+        }
+    }
+}
+
 impl SharedScope {
+    /// Has the end of the scope on another thread be noticed too, if its name is not known.
+    pub(super) fn note_unnamed(self: &Arc<Self>, serial: u64) {
+        if self.name.is_none() {
+            with_unnamed(|unnamed| {
+                if unnamed.try_reserve(1).is_ok() {
+                    unnamed.push((serial, Arc::downgrade(self)));
+                }
+            });
+        }
+    }
+
     /// Adds a time of a device to the scope's name. The caller is inside of the profiler.
     pub(crate) fn report(&self, ns: f64) {
         if let Some(name) = self.name {

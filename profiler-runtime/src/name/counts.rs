@@ -87,6 +87,7 @@ impl Shared {
         {
             MOVED.fetch_sub(1, Relaxed);
             self.folded.closed_elsewhere = self.folded.closed_elsewhere.saturating_sub(1);
+            cell.note_strays();
             if cell.leave(serial) {
                 had_one = true;
             } else {
@@ -220,7 +221,8 @@ impl Name {
             self.sampling.take_over(every, left);
         }
         counts.settle_moved(cell);
-        let is_open = cell.is_open();
+        // A guard finds its name by the cell. Nobody knows when the last stray has ended, so the cell is of no other name again.
+        let (is_held, has_strays) = (cell.may_be_held(), cell.has_strays());
         // From the end, where one is that was lent.
         if let Some(place) = counts
             .live
@@ -230,12 +232,15 @@ impl Name {
             counts.live.swap_remove(place);
         }
         cell.drain_into(&mut counts.folded);
+        if has_strays {
+            cell.note_strays();
+        }
         self.next_step
             .fetch_add(std::mem::take(&mut counts.folded.unreported_skips), Relaxed);
-        if is_open && counts.kept.try_reserve(1).is_ok() {
+        if is_held && counts.kept.try_reserve(1).is_ok() {
             counts.kept.push(CellRef(cell));
         }
-        !is_open
+        !is_held
     }
 
     /// Counts a call of a thread that has no cells: it has ended, or there is no memory for them.

@@ -206,9 +206,11 @@ impl OpenScope {
                 (true, elapsed)
             } else if local::has_ended() {
                 self.count_after_thread_end(elapsed, panicked);
+                local::end_elsewhere(self.serial(), self.id());
                 (true, elapsed)
             } else if !local::is_own(self.serial()) {
                 self.count_elsewhere(elapsed, panicked);
+                local::end_elsewhere(self.serial(), self.id());
                 (true, elapsed)
             } else {
                 let covered;

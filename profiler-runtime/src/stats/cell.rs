@@ -25,6 +25,10 @@ pub(crate) enum Ending {
     Dropped,
 }
 
+/// A scope has ended before others inside it, or on another thread: the cell does not know which scopes of its name inside that one
+/// are open.
+const STRAYS: u64 = 1 << 63;
+
 stat_cell! {
     /// The statistics of one name on one thread, in ticks.
     ///
@@ -53,7 +57,7 @@ stat_cell! {
             futures: count(futures),
             /// 1 if the outermost open scope is a poll.
             polling: state,
-            /// Open scopes that were presumed leaked when an older scope closed.
+            /// Open scopes that were presumed leaked when an older scope closed, and [`STRAYS`].
             presumed_leaked: state,
             /// Scopes that ended out of order: before a scope inside them, after the one around them, or on another thread. Their
             /// self time is an upper bound.
@@ -152,6 +156,9 @@ impl StatCell {
                 self.presumed_leaked.add(1);
             }
             self.polling.set(0);
+        } else if self.outermost.get() != 0 {
+            // Calls of the name that are younger are recursive, and not known one by one.
+            self.note_strays();
         }
     }
 
@@ -181,18 +188,39 @@ impl StatCell {
     /// outermost call after all: it had been presumed leaked, and became the innermost scope again when a younger one closed
     /// late.
     pub(crate) fn leave_presumed_leaked(&self) -> bool {
-        let leaked = self.presumed_leaked.get();
+        let leaked = self.leaked();
         // A recursive call ends here, and needs no second comparison.
         if leaked == 0 || self.outermost.get() != 0 {
             return false;
         }
-        self.presumed_leaked.set(leaked - 1);
+        self.presumed_leaked.set(self.presumed_leaked.get() - 1);
         true
     }
 
     /// Returns `true` if a scope of the name is open on this thread.
     pub(crate) fn is_open(&self) -> bool {
+        self.outermost.get() != 0 || self.leaked() != 0
+    }
+
+    /// Notes that scopes may be open that the cell does not know.
+    pub(crate) fn note_strays(&self) {
+        self.presumed_leaked
+            .set(self.presumed_leaked.get() | STRAYS);
+    }
+
+    /// Returns `true` if scopes may be open that the cell does not know.
+    pub(crate) fn has_strays(&self) -> bool {
+        self.presumed_leaked.get() & STRAYS != 0
+    }
+
+    /// Returns `true` if a guard that was made on this thread may still be held.
+    pub(crate) fn may_be_held(&self) -> bool {
         self.outermost.get() != 0 || self.presumed_leaked.get() != 0
+    }
+
+    /// Returns how many open scopes were presumed leaked.
+    fn leaked(&self) -> u64 {
+        self.presumed_leaked.get() & !STRAYS
     }
 
     /// Notes that a poll with this serial number begins. Returns `true` if it is the outermost scope of the name.
@@ -300,6 +328,7 @@ impl StatCell {
     #[cold]
     pub(crate) fn count_disordered(&self) {
         self.out_of_order.add(1);
+        self.note_strays();
     }
 
     /// Moves counts that are about to overflow to `totals`, whose lock the caller holds, and the histogram's buckets to
@@ -315,13 +344,14 @@ impl StatCell {
     pub(crate) fn open_scopes(&self) -> u64 {
         // An open poll is a part of a future, which `futures_begun` counts as open.
         let open = u64::from(self.outermost.get() != 0).saturating_sub(self.polling.get());
-        open + self.presumed_leaked.get()
+        open + self.leaked()
     }
 
     /// Forgets a scope that was presumed leaked, and has closed on another thread.
     pub(crate) fn forget_presumed_leaked(&self) {
+        let leaked = self.leaked();
         self.presumed_leaked
-            .set(self.presumed_leaked.get().saturating_sub(1));
+            .set(self.presumed_leaked.get() - leaked.min(1));
     }
 
     /// Adds the counts of the cell to `totals`.

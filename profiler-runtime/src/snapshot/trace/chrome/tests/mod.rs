@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use profiler_report::internal::{StreamKey, write_chrome_trace};
 use profiler_report::{LaunchCategory, MemoryUse};
-use profiler_trace_validator::{Violation, validate};
+use profiler_trace_validator::{Rule, Violation, validate};
 use serde_json::{Value, json};
 
 use crate::clock::clock;
