@@ -12,7 +12,19 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-/// Returns the path of the file with GPU times beside `path`: `run.cuda.prof` for `run.prof`.
+use profiler_host::process::output::new_file;
+
+use crate::{ExportError, file};
+
+/// Writes the file with GPU times beside `path`: `run.cuda.prof` for `run.prof`. A stream or a device has nothing beside it.
+fn write_for_cuda(path: &Path, content: &[u8]) -> Result<(), ExportError> {
+    if new_file::is_replaced(path) {
+        file::write(&for_cuda(path), content)
+    } else {
+        Ok(())
+    }
+}
+
 fn for_cuda(path: &Path) -> PathBuf {
     let mut name = path.file_stem().unwrap_or_default().to_owned();
     name.push(".cuda");
