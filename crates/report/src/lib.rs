@@ -103,6 +103,7 @@ mod verdict;
 #[cfg(feature = "export")]
 mod viewers;
 mod walk;
+mod written;
 
 pub use averages::KeyAverages;
 pub use call_tree::{CallFunction, CallLabels, CallNode, CallTree, CallTreeOptions, HiddenCalls};
@@ -187,7 +188,7 @@ pub mod internal {
     pub use crate::share::{share_cpu, share_cuda};
     pub use crate::sort::sort as sort_rows;
     pub use crate::stream_key::{RawStream, StreamKey};
-    pub use crate::summary::{Schema, SummaryFormat, busy, write as write_summary};
+    pub use crate::summary::{Schema, SummaryFormat, busy, second_file, write as write_summary};
     pub use crate::text::shorten as shorten_names;
     #[cfg(feature = "terminal")]
     pub use crate::text::shorten_in_the_middle as shorten_names_in_the_middle;
@@ -197,4 +198,5 @@ pub mod internal {
     pub use crate::text::{leave_out_shared_path, shared_path};
     pub use crate::times::Counters;
     pub use crate::walk::NONE;
+    pub use crate::written::is_written_by_profiler;
 }

@@ -10,10 +10,11 @@ mod pstats;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use profiler_host::process::output::new_file;
 
+use crate::summary::for_cuda;
 use crate::{ExportError, file};
 
 /// Writes the file with GPU times beside `path`: `run.cuda.prof` for `run.prof`. A stream or a device has nothing beside it.
@@ -23,14 +24,4 @@ fn write_for_cuda(path: &Path, content: &[u8]) -> Result<(), ExportError> {
     } else {
         Ok(())
     }
-}
-
-fn for_cuda(path: &Path) -> PathBuf {
-    let mut name = path.file_stem().unwrap_or_default().to_owned();
-    name.push(".cuda");
-    if let Some(extension) = path.extension() {
-        name.push(".");
-        name.push(extension);
-    }
-    path.with_file_name(name)
 }
