@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use profiler_host::process::host::ANONYMOUS;
 use profiler_host::process::{platform, signals};
 
 use super::interval::{parse_interval, parse_interval_or_off};
@@ -134,6 +135,8 @@ impl Settings {
             let parse = |text: &str| parse_number(text, least, most);
             reader.text(name, parse).unwrap_or(default)
         };
+        // Only a wrong value matters here: `host` reads it too, for logs that are opened before.
+        let _ = reader.text(ANONYMOUS, parse_bool);
         let problems = reader.problems.len();
         let summary = reader
             .value_or_path(

@@ -17,7 +17,7 @@ pub struct Variable {
 }
 
 /// All variables. A test compares this table with the one in `docs/environment.md`.
-pub const VARIABLES: [Variable; 26] = [
+pub const VARIABLES: [Variable; 27] = [
     Variable {
         name: "PROFILER_ENABLED",
         takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
@@ -184,6 +184,13 @@ pub const VARIABLES: [Variable; 26] = [
         takes: "a name",
         default: "none",
         meaning: "The name whose calls are the steps of PROFILER_SCHEDULE. A step ends when such a call returns. Recursive calls do not count.",
+        names_path: false,
+    },
+    Variable {
+        name: "PROFILER_ANONYMOUS",
+        takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
+        default: "`0`",
+        meaning: "Leaves the name of the machine and the values of the variables out of everything that is written. The guide's page on files says what else is in them.",
         names_path: false,
     },
     Variable {

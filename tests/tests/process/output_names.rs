@@ -199,3 +199,53 @@ fn nothing_goes_to_what_another_user_put_into_a_shared_folder() {
     assert_eq!(fs::read_to_string(precious).expect("it is there"), "");
     assert!(!folder.join("created").exists());
 }
+
+/// Returns all bytes of the files in a folder, with their names.
+fn everything(folder: &Path) -> String {
+    let mut all = String::new();
+    for name in names(folder, "") {
+        let path = folder.join(&name);
+        all += &name;
+        if path.is_dir() {
+            all += &everything(&path);
+        } else {
+            all += &String::from_utf8_lossy(&fs::read(path).expect("it is there"));
+        }
+    }
+    all
+}
+
+#[cfg(target_os = "linux")]
+#[test(measuring)]
+fn an_anonymous_program_names_neither_its_machine_nor_its_settings() {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
+    let host = format!(":\"{}\"", host.trim());
+    for (anonymous, expected) in [("0", true), ("1", false)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (summary, trace) in [("s.json", "t.json"), ("s.html", "traces/"), ("s.prom", "t.pftrace")] {
+            let variables = [
+                ("PROFILER_ANONYMOUS", anonymous),
+                ("PROFILER_SUMMARY", summary),
+                ("PROFILER_TRACE", trace),
+                ("PROFILER_TENSORBOARD", "board"),
+                ("PROFILER_FILTER", "train*,unmatched-secret*"),
+            ];
+            said(folder.path(), "3", &variables);
+        }
+        let summary = fs::read_to_string(folder.path().join("s.json")).expect("it is there");
+        assert_eq!(summary.contains(&host), expected, "{summary}");
+        assert_eq!(summary.contains("PROFILER_FILTER\":"), expected, "{summary}");
+        let machine = host.trim_matches([':', '"']);
+        let is_in_names = ["board", "traces"].map(|inner| {
+            names(&folder.path().join(inner), "").iter().all(|name| name.contains(machine))
+        });
+        // The name of this machine may be the one that stands for no name.
+        if machine != "localhost" {
+            assert_eq!(is_in_names, [expected; 2]);
+        }
+        // A short name of a machine may be part of anything.
+        if !expected && machine.len() > 8 {
+            assert!(!everything(folder.path()).contains(machine));
+        }
+    }
+}
