@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use profiler_host::process::output::Place;
 use profiler_report::internal::InOrder as _;
 
 use crate::error::Error;
@@ -20,20 +21,38 @@ fn folder() -> MutexGuard<'static, Option<PathBuf>> {
     FOLDER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The output of a command while it is written.
-pub(crate) struct Staging {
+/// Returns `true` if two paths lead to one file.
+pub(crate) fn same_file(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => one == other,
+    }
+}
+
+/// Returns the error of an output that is an input, too.
+pub(crate) fn replaces_input(output: &Path) -> Error {
+    Error::Usage(format!(
+        "{}: the output would replace an input: give another name with -o",
+        output.display()
+    ))
+}
+
+/// The outputs of a command while they are written.
+pub(crate) struct Staging<'i> {
     /// The file as the user named it.
     named: PathBuf,
-    /// The file to write, which a link leads to.
-    target: PathBuf,
     /// The file in the folder, or the target if that is no regular file and cannot be replaced.
     path: PathBuf,
     folder: Option<PathBuf>,
+    /// Where the file goes, which a link leads to.
+    place: Option<Place>,
+    /// The files that the command reads, and never replaces.
+    inputs: &'i [PathBuf],
 }
 
-impl Staging {
-    /// Prepares to write a file. One is written at a time.
-    pub(crate) fn new(target: &Path) -> Result<Self, Error> {
+impl<'i> Staging<'i> {
+    /// Prepares to write a file, which must be none of those that the command reads. One is written at a time.
+    pub(crate) fn new(target: &Path, inputs: &'i [PathBuf]) -> Result<Self, Error> {
         let failed = |error| Error::write(target, error);
         let Some(name) = target.file_name() else {
             return Err(failed(io::Error::new(
@@ -41,31 +60,25 @@ impl Staging {
                 "it is no name of a file",
             )));
         };
-        let about = fs::metadata(target).ok();
-        if about.as_ref().is_some_and(fs::Metadata::is_dir) {
-            return Err(failed(io::ErrorKind::IsADirectory.into()));
-        }
-        if about.is_some_and(|about| !about.is_file()) {
-            return Ok(Self {
-                named: target.to_owned(),
-                target: target.to_owned(),
-                path: target.to_owned(),
-                folder: None,
-            });
-        }
-        // A link keeps leading to the file.
-        let real = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
+        let mut staging = Self {
+            named: target.to_owned(),
+            path: target.to_owned(),
+            folder: None,
+            place: None,
+            inputs,
+        };
+        let Some(place) = staging.place_of(target)? else {
+            return Ok(staging);
+        };
         interrupts::watch();
         let mut current = folder();
-        let beside = new_folder_beside(&real).map_err(failed)?;
+        let beside = new_folder_beside(&place.path()).map_err(failed)?;
         *current = Some(beside.clone());
         drop(current);
-        Ok(Self {
-            path: beside.join(name),
-            named: target.to_owned(),
-            target: real,
-            folder: Some(beside),
-        })
+        staging.path = beside.join(name);
+        staging.folder = Some(beside);
+        staging.place = Some(place);
+        Ok(staging)
     }
 
     /// Returns the path to write to. Its name is that of the target.
@@ -73,25 +86,39 @@ impl Staging {
         &self.path
     }
 
+    /// Returns `true` if further files can be written beside the target.
+    pub(crate) fn has_room_beside(&self) -> bool {
+        self.folder.is_some()
+    }
+
     /// Gives everything that was written its name, beside the target, and says it. Replaces files of these names.
-    pub(crate) fn finish(self) -> Result<(), Error> {
-        let Some(beside) = &self.folder else {
+    pub(crate) fn finish(mut self) -> Result<(), Error> {
+        let (Some(beside), Some(place)) = (&self.folder, self.place.take()) else {
             return Ok(());
         };
-        let failed = |error| Error::write(&self.target, error);
-        let mut written = Vec::new();
+        let failed = |error| Error::write(&self.named, error);
         // Signals wait meanwhile.
         let _current = folder();
+        let mut others = Vec::new();
         for entry in fs::read_dir(beside).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            let beside = self.target.with_file_name(entry.file_name());
-            let (target, named) = if entry.path() == self.path {
-                (&self.target, &self.named)
-            } else {
-                (&beside, &beside)
+            if entry.path() == self.path {
+                continue;
+            }
+            let named = place.path().with_file_name(entry.file_name());
+            // Nothing is replaced before all outputs have been looked at.
+            let place = self.place_of(&named)?;
+            others.push((entry.path(), named, place));
+        }
+        let mut written = vec![self.named.clone()];
+        place.take(&self.path).map_err(failed)?;
+        for (path, named, place) in others {
+            let failed = |error| Error::write(&named, error);
+            let Some(place) = place else {
+                return Err(failed(io::ErrorKind::AlreadyExists.into()));
             };
-            fs::rename(entry.path(), target).map_err(failed)?;
-            written.push(named.clone());
+            place.take(&path).map_err(failed)?;
+            written.push(named);
         }
         // Standard output may lead to a file.
         let streams = ["/dev/stdout", "/dev/stderr", "/dev/fd"];
@@ -103,9 +130,29 @@ impl Staging {
         }
         Ok(())
     }
+
+    /// Returns where an output goes, or `None` if it is no regular file and is written to in place.
+    fn place_of(&self, output: &Path) -> Result<Option<Place>, Error> {
+        if self.inputs.iter().any(|input| same_file(input, output)) {
+            return Err(replaces_input(output));
+        }
+        let place = Place::of(output).map_err(|error| {
+            if error.raw_os_error().is_some() {
+                return Error::write(output, error);
+            }
+            Error::Refused {
+                path: output.to_owned(),
+                reason: format!("{error}: give another name, or one in a folder of your own"),
+            }
+        })?;
+        if place.as_ref().is_some_and(Place::is_folder) {
+            return Err(Error::write(output, io::ErrorKind::IsADirectory.into()));
+        }
+        Ok(place.filter(Place::is_replaced))
+    }
 }
 
-impl Drop for Staging {
+impl Drop for Staging<'_> {
     fn drop(&mut self) {
         if let Some(beside) = self.folder.take() {
             let mut current = folder();
@@ -122,13 +169,21 @@ fn new_folder_beside(file: &Path) -> io::Result<PathBuf> {
     let mut attempt = 0;
     loop {
         let beside = file.with_file_name(format!(".profiler-{process}-{attempt}"));
-        match fs::create_dir(&beside) {
+        match create_private(&beside) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < ATTEMPTS => {
                 attempt += 1;
             }
             created => return created.map(|()| beside),
         }
     }
+}
+
+/// Creates a folder into which only this user can look: what is in it gets its permissions with its name.
+fn create_private(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
 }
 
 #[cfg(unix)]

@@ -55,6 +55,15 @@ pub fn if_measuring(count: u64) -> u64 {
     if measuring() { count } else { 0 }
 }
 
+/// Returns what a program wrote to standard error, without the line that names the files that variables asked for.
+#[must_use]
+pub fn without_names_of_files(stderr: &str) -> String {
+    let lines = stderr.split_inclusive('\n');
+    lines
+        .filter(|line| !line.starts_with("profiler: wrote "))
+        .collect()
+}
+
 /// Ends a session, and waits until its windows are there.
 #[track_caller]
 pub fn stop(profile: &Profile) {

@@ -104,6 +104,7 @@ mod verdict;
 mod viewers;
 mod walk;
 mod well_known;
+mod written;
 
 pub use averages::KeyAverages;
 pub use call_tree::{CallFunction, CallLabels, CallNode, CallTree, CallTreeOptions, HiddenCalls};
@@ -188,7 +189,7 @@ pub mod internal {
     pub use crate::share::{share_cpu, share_cuda};
     pub use crate::sort::sort as sort_rows;
     pub use crate::stream_key::{RawStream, StreamKey};
-    pub use crate::summary::{Schema, SummaryFormat, busy, write as write_summary};
+    pub use crate::summary::{Schema, SummaryFormat, busy, second_file, write as write_summary};
     pub use crate::text::shorten as shorten_names;
     #[cfg(feature = "terminal")]
     pub use crate::text::shorten_in_the_middle as shorten_names_in_the_middle;
@@ -199,4 +200,5 @@ pub mod internal {
     pub use crate::times::Counters;
     pub use crate::walk::NONE;
     pub use crate::well_known::{NO_STEP, STEP, STEPS, is_collective, is_step, step_number};
+    pub use crate::written::is_written_by_profiler;
 }

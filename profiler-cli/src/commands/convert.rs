@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use profiler_report::{ExportError, Page, StackMetric};
+use profiler_report::{CallTreeOptions, ExportError, Page, StackMetric};
 
 use super::destination::Format;
 use super::folder::{self, Wanted};
@@ -11,6 +11,7 @@ use super::{read, say_what_is_missing};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::input::{Input, Limits};
+use crate::output::complain;
 use crate::staging::Staging;
 
 /// Writes a summary or a trace in the format of another viewer.
@@ -37,6 +38,14 @@ fn metric(name: &str) -> Result<StackMetric, String> {
     StackMetric::try_from(name).map_err(|error| error.to_string())
 }
 
+fn has_gpu_times(input: &Input) -> bool {
+    let tree = match input {
+        Input::Summary(summary) => summary.call_tree(),
+        Input::Timeline(timeline) => timeline.call_tree(CallTreeOptions::default()),
+    };
+    tree.nodes.iter().any(|node| node.cuda.is_some())
+}
+
 impl Convert {
     pub(crate) fn run(mut self) -> Result<Exit, Error> {
         let format = Format::choose(self.to, self.output.as_deref())?;
@@ -47,7 +56,7 @@ impl Convert {
         self.file = folder::newest(&self.file, wanted)?;
         let files = std::slice::from_ref(&self.file);
         let output = format.destination(self.output.as_ref(), files)?;
-        let staging = Staging::new(&output)?;
+        let staging = Staging::new(&output, files)?;
         let input = read(&self.file, self.limits)?;
         if let (Input::Summary(_), Format::Perfetto | Format::Chrome | Format::Otlp) =
             (&input, format)
@@ -59,12 +68,23 @@ impl Convert {
         }
         self.write(format, &input, &staging)
             .map_err(|error| Error::export(&output, error))?;
+        if format == Format::Prof && !staging.has_room_beside() && has_gpu_times(&input) {
+            complain(&format_args!(
+                "{}: has no file beside it for the GPU times, which are left out: give the name of a file",
+                output.display()
+            ));
+        }
         staging.finish()?;
         say_what_is_missing(&self.file, &input);
         Ok(Exit::Done)
     }
 
-    fn write(&self, format: Format, input: &Input, staging: &Staging) -> Result<(), ExportError> {
+    fn write(
+        &self,
+        format: Format,
+        input: &Input,
+        staging: &Staging<'_>,
+    ) -> Result<(), ExportError> {
         let path = staging.path();
         let text = |text: String| {
             std::fs::write(path, text).map_err(|source| ExportError::Io {

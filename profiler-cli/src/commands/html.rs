@@ -41,14 +41,17 @@ impl Html {
         let files = files.map(|file| folder::newest(file, Wanted::Any));
         let files = files.collect::<Result<Vec<_>, _>>()?;
         let output = Format::Html.destination(self.output.as_ref(), &files)?;
-        let staging = Staging::new(&output)?;
+        let baseline = self.baseline.as_deref();
+        let baseline = baseline.map(|file| folder::newest(file, Wanted::Summaries));
+        let baseline = baseline.transpose()?;
+        let inputs: Vec<PathBuf> = files.iter().chain(&baseline).cloned().collect();
+        let staging = Staging::new(&output, &inputs)?;
         let mut content = Content::default();
         for path in &files {
             content.add(path, read(path, self.limits)?)?;
         }
         content.check_run()?;
-        if let Some(path) = &self.baseline {
-            let path = &folder::newest(path, Wanted::Summaries)?;
+        if let Some(path) = &baseline {
             content.baseline = match read(path, self.limits)? {
                 Input::Summary(summary) => Some(summary),
                 Input::Timeline(_) => {
@@ -102,7 +105,7 @@ impl Content {
     }
 
     /// Writes the page.
-    fn write(&self, title: Option<&str>, output: &Path, staging: Staging) -> Result<(), Error> {
+    fn write(&self, title: Option<&str>, output: &Path, staging: Staging<'_>) -> Result<(), Error> {
         let mut page = Page::new();
         if let Some(title) = title {
             page = page.title(title);

@@ -139,7 +139,7 @@ fn arguments_that_do_not_fit_together_exit_with_3() {
         ),
         (
             &["convert", &trace, "--to", "json", "-o", &trace],
-            "would replace the input",
+            "would replace an input",
         ),
         (&["convert", &trace, "--to", "xml"], "invalid value 'xml'"),
         (

@@ -6,6 +6,7 @@ mod explain;
 mod files;
 mod folders;
 mod merge;
+mod outputs;
 mod run;
 mod support;
 mod top_in_a_terminal;

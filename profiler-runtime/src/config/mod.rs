@@ -2,6 +2,7 @@
 
 mod filter;
 mod interval;
+mod paths;
 mod reader;
 mod schedule;
 mod settings;

@@ -1,10 +1,12 @@
 //! Reading environment variables, and problems with them.
 
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
 use profiler_host::diagnostics::{did_you_mean, edit_distance};
 use profiler_host::process::privileges;
 
+use super::paths::{PathOrOff, example, path_or_off};
 use super::{VARIABLES, Variable};
 
 /// The privileges of the process, compared to those of the user who chose its environment.
@@ -92,6 +94,33 @@ impl<'e> Reader<'e> {
             ));
         }
         value
+    }
+
+    /// Reads the path of a file or a folder, or a word for none.
+    pub(super) fn path_or_off(&mut self, name: &str) -> Option<PathBuf> {
+        let problems = self.problems.len();
+        let is_path = |value: &PathOrOff| matches!(value, PathOrOff::Path(_));
+        let path = match self.value_or_path(name, path_or_off, is_path) {
+            Some(PathOrOff::Path(path)) => Some(path),
+            Some(PathOrOff::Off) | None => None,
+        };
+        self.explain_word(problems, name, "nothing is written");
+        path
+    }
+
+    /// Replaces the last problem by what to write in place of a word that names no file. Returns `false` if there is no problem
+    /// since there were `before`.
+    pub(super) fn explain_word(&mut self, before: usize, name: &str, instead: &str) -> bool {
+        let Some(problem) = self.problems.get_mut(before) else {
+            return false;
+        };
+        let value = (self.get)(name).unwrap_or_default();
+        let value = value.to_string_lossy();
+        let (noun, example) = example(name, &value);
+        *problem = format!(
+            "{name}={value} is no name of {noun}, so {instead}: write {name}={example}, or ./{value} if it is one"
+        );
+        true
     }
 
     /// Returns the valid variables and all problems: of the values, of the privileges and of the names that are set.

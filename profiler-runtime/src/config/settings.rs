@@ -5,11 +5,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use profiler_host::process::host::ANONYMOUS;
 use profiler_host::process::{platform, signals};
 
 use super::interval::{parse_interval, parse_interval_or_off};
+use super::paths::{absolute, is_no_name};
 use super::reader::{Privileges, Reader, parse_bool, parse_bytes, parse_number};
-use super::values::{DEFAULT_CELL_MEMORY, absolute};
+use super::values::DEFAULT_CELL_MEMORY;
 use super::{Backend, Filter, ImplicitStream, KernelRecording, Nvtx, Schedule, SummaryTarget};
 
 /// The values of all variables.
@@ -133,13 +135,27 @@ impl Settings {
             let parse = |text: &str| parse_number(text, least, most);
             reader.text(name, parse).unwrap_or(default)
         };
-        let summary: SummaryTarget = reader
+        // Only a wrong value matters here: `host` reads it too, for logs that are opened before.
+        let _ = reader.text(ANONYMOUS, parse_bool);
+        let problems = reader.problems.len();
+        let summary = reader
             .value_or_path(
                 "PROFILER_SUMMARY",
-                |value| Some(SummaryTarget::from_os(value)),
+                |value| {
+                    let target = SummaryTarget::from_os(value);
+                    let is_file = matches!(target, SummaryTarget::File(_));
+                    (!is_file || !is_no_name(value)).then_some(target)
+                },
                 |target| matches!(target, SummaryTarget::File(_)),
             )
-            .unwrap_or_default();
+            .unwrap_or_else(|| {
+                let instead = "the table goes to standard error";
+                if reader.explain_word(problems, "PROFILER_SUMMARY", instead) {
+                    SummaryTarget::Stderr
+                } else {
+                    SummaryTarget::Off
+                }
+            });
         let objection = summary.objection();
         let (summary, refused) = summary.or_stderr();
         let refused = refused.map(|refused| refused.to_string());
@@ -158,7 +174,7 @@ impl Settings {
                 .unwrap_or_default(),
             summary,
             summary_interval: reader.text("PROFILER_SUMMARY_INTERVAL", parse_interval),
-            tensorboard: reader.value("PROFILER_TENSORBOARD", |path| Some(absolute(path))),
+            tensorboard: reader.path_or_off("PROFILER_TENSORBOARD"),
             max_names: number(reader, "PROFILER_MAX_NAMES", (1, 60_000), 4096),
             cell_memory: reader
                 .text("PROFILER_CELL_MEMORY", parse_bytes)
@@ -198,6 +214,8 @@ pub(crate) struct SessionSettings {
     pub(crate) schedule: Option<Schedule>,
     /// Where its traces go. Without it there is no session.
     pub(crate) trace: Option<PathBuf>,
+    /// How many scopes one trace holds.
+    pub(crate) capacity: Option<usize>,
     /// The name whose calls are its steps.
     pub(crate) step: Option<String>,
     /// The file that starts and stops it.
@@ -222,7 +240,10 @@ impl SessionSettings {
         }
         let settings = Self {
             schedule,
-            trace: reader.value("PROFILER_TRACE", |path| Some(absolute(path))),
+            trace: reader.path_or_off("PROFILER_TRACE"),
+            capacity: reader.text("PROFILER_TRACE_CAPACITY", |text| {
+                parse_number(text, 1000, 1_000_000_000)
+            }),
             step: reader.text("PROFILER_STEP", |name| Some(name.to_owned())),
             control: reader.value("PROFILER_CONTROL", |path| Some(absolute(path))),
             signal: reader.text("PROFILER_SIGNAL", signals::parse),
@@ -231,6 +252,7 @@ impl SessionSettings {
         if settings.trace.is_none() && !reader.ignored.contains(&"PROFILER_TRACE") {
             let without_effect = [
                 ("PROFILER_SCHEDULE", settings.schedule.is_some()),
+                ("PROFILER_TRACE_CAPACITY", settings.capacity.is_some()),
                 ("PROFILER_STEP", settings.step.is_some()),
                 ("PROFILER_CONTROL", settings.control.is_some()),
                 ("PROFILER_SIGNAL", settings.signal.is_some()),
@@ -316,6 +338,43 @@ mod tests {
             problems[0].contains("PROFILER_TENSORBOARD, PROFILER_TRACE are ignored"),
             "{problems:?}"
         );
+    }
+
+    #[test]
+    fn a_word_in_place_of_a_file_is_refused_with_what_to_write() {
+        for (name, word, example) in [
+            ("PROFILER_SUMMARY", "json", "run.json"),
+            ("PROFILER_SUMMARY", "table", "run.txt"),
+            ("PROFILER_SUMMARY", "CSV", "run.csv"),
+            ("PROFILER_TRACE", "1", "run.json"),
+            ("PROFILER_TRACE", "true", "run.json"),
+            ("PROFILER_TRACE", "perfetto", "run.pftrace"),
+            ("PROFILER_TRACE", "-", "run.json"),
+            ("PROFILER_TENSORBOARD", "1", "runs"),
+        ] {
+            let (settings, problems) = read(&[(name, word)]);
+            let expected = format!("{name}={word} is no name of ");
+            let example = format!("write {name}={example}");
+            let found = problems
+                .iter()
+                .any(|problem| problem.starts_with(&expected) && problem.contains(&example));
+            assert!(found, "{problems:?}");
+            assert!(settings.session.trace.is_none() && settings.tensorboard.is_none());
+            let expected = if name == "PROFILER_SUMMARY" {
+                SummaryTarget::Stderr
+            } else {
+                SummaryTarget::Off
+            };
+            assert_eq!(settings.summary, expected);
+        }
+        let (settings, problems) = read(&[
+            ("PROFILER_SUMMARY", "-"),
+            ("PROFILER_TRACE", "off"),
+            ("PROFILER_TENSORBOARD", "0"),
+        ]);
+        assert!(problems.is_empty(), "{problems:?}");
+        assert_eq!(settings.summary, SummaryTarget::Stdout);
+        assert!(settings.session.trace.is_none() && settings.tensorboard.is_none());
     }
 
     #[test]
@@ -472,6 +531,7 @@ mod tests {
     fn parts_of_a_session_without_a_trace_are_reported() {
         let parts = [
             ("PROFILER_SCHEDULE", "active=1"),
+            ("PROFILER_TRACE_CAPACITY", "1000"),
             ("PROFILER_STEP", "step"),
             ("PROFILER_CONTROL", "control"),
         ];

@@ -8,6 +8,7 @@ use profiler_host::diagnostics::{did_you_mean, edit_distance};
 use profiler_report::SummaryFileError;
 use profiler_report::internal::SummaryFormat;
 
+use super::paths::absolute;
 use super::reader::parse_bool;
 
 /// The memory that all cells of the statistics may take by default: that of some 800,000 cells.
@@ -41,11 +42,6 @@ pub enum SummaryTarget {
     /// [`Builder::callers`](crate::Builder::callers) or `PROFILER_CALLERS` says no. Other endings are refused; the table
     /// then goes to standard error.
     File(PathBuf),
-}
-
-/// Makes a path absolute: the program may change its working directory before the path is used.
-pub(super) fn absolute(path: &OsStr) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path))
 }
 
 /// Returns a warning for a file whose name is like one of the streams.
@@ -132,7 +128,7 @@ impl SummaryTarget {
         match text.trim().to_ascii_lowercase().as_str() {
             "" | "off" | "0" | "no" | "false" | "none" => Self::Off,
             "stderr" | "on" | "1" | "yes" | "true" => Self::Stderr,
-            "stdout" => Self::Stdout,
+            "stdout" | "-" => Self::Stdout,
             _ => Self::File(text.into()),
         }
     }
@@ -257,6 +253,7 @@ mod tests {
             ("1", SummaryTarget::Stderr),
             ("stderr", SummaryTarget::Stderr),
             ("Stdout", SummaryTarget::Stdout),
+            ("-", SummaryTarget::Stdout),
             ("out.csv", SummaryTarget::File("out.csv".into())),
         ] {
             assert_eq!(SummaryTarget::parse(text), target, "{text}");

@@ -17,7 +17,7 @@ pub struct Variable {
 }
 
 /// All variables. A test compares this table with the one in `docs/environment.md`.
-pub const VARIABLES: [Variable; 25] = [
+pub const VARIABLES: [Variable; 27] = [
     Variable {
         name: "PROFILER_ENABLED",
         takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
@@ -43,7 +43,7 @@ pub const VARIABLES: [Variable; 25] = [
         name: "PROFILER_SUMMARY",
         takes: "`stderr`, `stdout`, `off` or a file",
         default: "`off`",
-        meaning: "Writes the table there when the program ends; `1`, `true`, `on` and `yes` mean `stderr`. The ending of a file's name selects its format: `.html` (a page), `.json`, `.csv`, `.prof` (pstats, SnakeViz), `.pb.gz` (pprof), `.folded` (flame graphs), `.prom` (Prometheus); `.txt`, `.log` or none for the table. The page and the formats of viewers count callers unless PROFILER_CALLERS is `0`; `.prof` and `.folded` write GPU times beside the file, to `.cuda.prof` and `.cuda.folded`. A file with another ending is refused, and the table goes to standard error. The file's name gets the rank if a launcher set one, and the process id if another process, or another copy of the profiler in this one, has written the file since this process began: none replaces what another writes.",
+        meaning: "Writes the table there when the program ends; `1`, `true`, `on` and `yes` mean `stderr`, and `-` means `stdout`. The ending of a file's name selects its format: `.html` (a page), `.json`, `.csv`, `.prof` (pstats, SnakeViz), `.pb.gz` (pprof), `.folded` (flame graphs), `.prom` (Prometheus); `.txt`, `.log` or none for the table. The page and the formats of viewers count callers unless PROFILER_CALLERS is `0`; `.prof` and `.folded` write GPU times beside the file, to `.cuda.prof` and `.cuda.folded`. A file with another ending is refused, and the table goes to standard error. The file's name gets the rank if a launcher set one, and the process id if the file is not to be replaced (see below), or if another process, or another copy of the profiler in this one, has written it since this process began. If the file cannot be written, the table goes to standard error.",
         names_path: true,
     },
     Variable {
@@ -162,8 +162,15 @@ pub const VARIABLES: [Variable; 25] = [
         name: "PROFILER_TRACE",
         takes: "a file ending in `.json`, `.json.gz`, `.pftrace` or `.pftrace.gz`, or a folder",
         default: "none",
-        meaning: "Records the whole run, or the windows of PROFILER_SCHEDULE, as traces. With `PROFILER_ENABLED=0` the recording and its steps begin when the program turns measuring on. A folder gets files for TensorBoard's trace plugin (launches have the category `Runtime`); a file ending in `.json` or `.json.gz` is written for Perfetto and HTA (`cuda_runtime`), one ending in `.pftrace` or `.pftrace.gz` for Perfetto alone, in a fraction of the size. A file name gets a number from the second trace on; the rank if RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK or SLURM_PROCID holds a whole number; and the process id if another process has written the file in the meantime.",
+        meaning: "Records the whole run, or the windows of PROFILER_SCHEDULE, as traces. With `PROFILER_ENABLED=0` the recording and its steps begin when the program turns measuring on. A folder gets files for TensorBoard's trace plugin (launches have the category `Runtime`); a file ending in `.json` or `.json.gz` is written for Perfetto and HTA (`cuda_runtime`), one ending in `.pftrace` or `.pftrace.gz` for Perfetto alone, in a fraction of the size. A file name gets a number from the second trace on; the rank if RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK or SLURM_PROCID holds a whole number; and the process id if the file is not to be replaced (see below), or if another process has written it in the meantime.",
         names_path: true,
+    },
+    Variable {
+        name: "PROFILER_TRACE_CAPACITY",
+        takes: "a number from 1000 to 1000000000",
+        default: "`1000000`",
+        meaning: "The number of scopes that one trace of PROFILER_TRACE holds. A scope takes about 100 bytes of memory until the trace is written, one with a GPU time about 200. At the end of the program, a warning says how many scopes came after a trace was full.",
+        names_path: false,
     },
     Variable {
         name: "PROFILER_SCHEDULE",
@@ -177,6 +184,13 @@ pub const VARIABLES: [Variable; 25] = [
         takes: "a name",
         default: "none",
         meaning: "The name whose calls are the steps of PROFILER_SCHEDULE. A step ends when such a call returns. Recursive calls do not count.",
+        names_path: false,
+    },
+    Variable {
+        name: "PROFILER_ANONYMOUS",
+        takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
+        default: "`0`",
+        meaning: "Leaves the name of the machine and the values of the variables out of everything that is written. The guide's page on files says what else is in them.",
         names_path: false,
     },
     Variable {

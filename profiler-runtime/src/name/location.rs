@@ -38,6 +38,17 @@ impl SourceLocation {
         self.file
     }
 
+    /// Returns the path of the file as it is written to files: that of a file outside of the workspace begins with the folder of
+    /// its crate, `crate-1.0/src/lib.rs`, since folders above it may name a user.
+    pub(crate) fn file_from_crate(self) -> &'static str {
+        from_crate(self.file)
+    }
+
+    /// Returns the place as it is written to files: `src/model.rs:51`.
+    pub(crate) fn in_files(self) -> String {
+        format!("{}:{}", self.file_from_crate(), self.line)
+    }
+
     /// Returns the line, counted from 1; 0 if it is not known.
     #[must_use]
     pub const fn line(self) -> u32 {
@@ -49,6 +60,38 @@ impl SourceLocation {
     pub const fn column(self) -> u32 {
         self.column
     }
+}
+
+/// The folders of a crate that hold sources.
+const SOURCES: [&str; 4] = ["src", "tests", "examples", "benches"];
+
+/// Returns the part of an absolute path from the folder of the crate on: the one around the last folder of sources, or below
+/// an index of Cargo's registry. Without either, the name of the file. A relative path is one of the workspace.
+fn from_crate(file: &str) -> &str {
+    let is_separator = |letter: char| matches!(letter, '/' | '\\');
+    let has_drive = file.as_bytes().get(1) == Some(&b':');
+    if !file.starts_with(is_separator) && !has_drive {
+        return file;
+    }
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for part in file.split(is_separator) {
+        parts.push((start, part));
+        start += part.len() + 1;
+    }
+    let is =
+        |at: usize, names: &[&str]| parts.get(at).is_some_and(|(_, part)| names.contains(part));
+    let crates = (0..parts.len()).find(|at| is(*at, &["registry"]) && is(at + 1, &["src"]));
+    let in_registry = crates.map(|at| at + 3);
+    let around_sources = || {
+        // The last part is the file.
+        let last = (1..parts.len().saturating_sub(1)).rfind(|at| is(*at, &SOURCES));
+        last.map(|at| at - 1)
+    };
+    let file_name = parts.len() - 1;
+    let first = in_registry.or_else(around_sources);
+    let first = first.map_or(file_name, |first| first.min(file_name));
+    parts.get(first).map_or("", |(start, _)| &file[*start..])
 }
 
 impl From<&'static Location<'static>> for SourceLocation {
@@ -69,5 +112,40 @@ impl fmt::Display for SourceLocation {
             write!(f, ":{}", self.column)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::from_crate;
+
+    #[test]
+    fn a_place_outside_of_the_workspace_begins_with_its_crate() {
+        for (file, expected) in [
+            ("src/main.rs", "src/main.rs"),
+            ("crates/host/src/lib.rs", "crates/host/src/lib.rs"),
+            ("../beside/src/lib.rs", "../beside/src/lib.rs"),
+            (
+                "/home/alice/.cargo/registry/src/index.crates.io-6f17/crate-1.0/src/lib.rs",
+                "crate-1.0/src/lib.rs",
+            ),
+            (
+                "/home/alice/.cargo/registry/src/index.crates.io-6f17/crate-1.0/src/src/deep.rs",
+                "crate-1.0/src/src/deep.rs",
+            ),
+            (
+                "/home/alice/.cargo/git/checkouts/repo-1a2b/3c4d/inner/src/a/b.rs",
+                "inner/src/a/b.rs",
+            ),
+            ("/home/alice/secret/pplib/src/lib.rs", "pplib/src/lib.rs"),
+            ("/home/alice/src/pplib/tests/it.rs", "pplib/tests/it.rs"),
+            ("C:\\Users\\alice\\pplib\\src\\lib.rs", "pplib\\src\\lib.rs"),
+            ("/home/alice/build.rs", "build.rs"),
+            ("/src/lib.rs", "/src/lib.rs"),
+            ("/registry/src/x", "x"),
+            ("", ""),
+        ] {
+            assert_eq!(from_crate(file), expected, "{file}");
+        }
     }
 }

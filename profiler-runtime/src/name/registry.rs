@@ -122,7 +122,8 @@ fn warned_if_overflow(name: &'static Name) -> &'static Name {
 /// Returns the name of a function whose path is another function's name: the path and the line, and the column if another
 /// function on that line has the same path.
 fn with_location(text: &str, location: SourceLocation, registry: &Registry) -> String {
-    let (file, line, column) = (location.file(), location.line(), location.column());
+    let (line, column) = (location.line(), location.column());
+    let file = location.file_from_crate();
     let by_line = truncate(&format!("{text} ({file}:{line})")).into_owned();
     match registry.get(&by_line) {
         Some(name) if name.location != location => {

@@ -4,6 +4,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::event::Event;
 use super::trace::Trace;
+use crate::name::SourceLocation;
 
 /// A window with its scopes: a trace refers to statics of the program, so it cannot be deserialized.
 impl Serialize for Trace {
@@ -24,7 +25,7 @@ impl Serialize for Trace {
 impl Serialize for Event<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let location = self.location();
-        let location = location.map(|at| format!("{}:{}", at.file(), at.line()));
+        let location = location.map(SourceLocation::in_files);
         let mut event = serializer.serialize_struct("Event", 16)?;
         event.serialize_field("name", self.name())?;
         event.serialize_field("location", &location)?;

@@ -145,7 +145,8 @@ impl Truncation {
         [
             (
                 over_capacity,
-                "scopes came after the window was full: raise its capacity, or record fewer steps",
+                "scopes came after the window was full: raise its capacity (PROFILER_TRACE_CAPACITY, or `capacity` in the code), or record \
+                 fewer steps",
             ),
             (
                 ring_full,

@@ -106,7 +106,7 @@ impl LostWork {
             ),
             (
                 self.over_capacity,
-                "launches and records of their work came after the window was full: raise its capacity, or record fewer steps",
+                "launches and records of their work came after the window was full: raise its capacity (PROFILER_TRACE_CAPACITY, or `capacity` in the code), or record fewer steps",
             ),
             (
                 self.without_name,

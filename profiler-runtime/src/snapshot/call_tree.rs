@@ -97,7 +97,7 @@ fn push(nodes: &mut Vec<CallNode>, node: CallNode) -> u32 {
 /// Returns the text of a name and its source location.
 fn named(name: u32, names: &[&Name]) -> (Arc<str>, Arc<str>) {
     let name = names.get(name as usize);
-    let location = name.map(|name| format!("{}:{}", name.location.file(), name.location.line()));
+    let location = name.map(|name| name.location.in_files());
     let text = name.map_or("", |name| name.text.as_str());
     (text.into(), location.unwrap_or_default().into())
 }

@@ -17,7 +17,7 @@ pub(super) fn of(name: &'static Name) -> Option<Row> {
     let mut row = Row {
         name: name.text.clone(),
         tag: name.tag.clone(),
-        location: format!("{}:{}", name.location.file(), name.location.line()),
+        location: name.location.in_files(),
         calls,
         primitive_calls: totals.primitive_calls(),
         without_cuda: totals.without_cuda,

@@ -8,6 +8,7 @@ use profiler_host::diagnostics;
 use super::ensure_started;
 use crate::clock;
 use crate::cuda;
+use crate::name::SourceLocation;
 use crate::switch;
 
 /// Turns measuring on or off, at once on all threads.
@@ -42,7 +43,7 @@ pub fn set_enabled(enabled: bool) {
 
 /// Warns, once for on and once for off, that the program overrides `PROFILER_ENABLED`.
 #[cold]
-fn warn_of_override(enabled: bool, caller: &Location<'_>) {
+fn warn_of_override(enabled: bool, caller: &'static Location<'static>) {
     static WARNED: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
     if WARNED[usize::from(enabled)].swap(true, Relaxed) {
         return;
@@ -52,9 +53,9 @@ fn warn_of_override(enabled: bool, caller: &Location<'_>) {
     } else {
         "PROFILER_ENABLED turns measuring on, but the program turns it off with `set_enabled(false)`"
     };
-    let (file, line) = (caller.file(), caller.line());
+    let place = SourceLocation::from(caller).in_files();
     diagnostics::warn_once(&format!(
-        "{effect} ({file}:{line}): the call takes precedence; remove it to let the variable decide"
+        "{effect} ({place}): the call takes precedence; remove it to let the variable decide"
     ));
 }
 

@@ -7,8 +7,9 @@ use profiler_host::diagnostics;
 use profiler_host::process::fork;
 
 use super::trace_file::{self, TraceFile};
+use super::{lost_scopes, written};
 use crate::session::{Profile, ProfileBuilder, Trace, environment};
-use crate::snapshot::trace::tensorboard_trace_handler;
+use crate::snapshot::trace::TensorBoardTraces;
 use crate::switch::{self, with_control};
 
 /// `true` if the session was to start, and `PROFILER_ENABLED` had turned measuring off.
@@ -50,6 +51,9 @@ fn begin() {
         if let Some(schedule) = settings.schedule {
             builder = builder.schedule(schedule);
         }
+        if let Some(capacity) = settings.capacity {
+            builder = builder.capacity(capacity);
+        }
         write_windows_to(builder, target).start()
     };
     if let Err(error) = environment::start(start) {
@@ -60,7 +64,10 @@ fn begin() {
 /// Has each window written to a file, or to a folder for TensorBoard.
 fn write_windows_to(builder: ProfileBuilder, target: PathBuf) -> ProfileBuilder {
     if let Some(file) = TraceFile::parse(&target) {
-        return builder.on_trace_ready(move |trace: &Trace| file.write(trace));
+        return builder.on_trace_ready(move |trace: &Trace| {
+            lost_scopes::note(trace);
+            file.write(trace)
+        });
     }
     if trace_file::is_likely_a_file(&target) {
         diagnostics::warn_once(&format!(
@@ -70,5 +77,9 @@ fn write_windows_to(builder: ProfileBuilder, target: PathBuf) -> ProfileBuilder 
             trace_file::ENDINGS
         ));
     }
-    builder.on_trace_ready(tensorboard_trace_handler(target))
+    let traces = TensorBoardTraces::new(target);
+    builder.on_trace_ready(move |trace: &Trace| {
+        lost_scopes::note(trace);
+        traces.export(trace).map(written::note)
+    })
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use profiler_host::process::exit::{Hook, Phase, Run, register};
 
-use super::exit_summary;
 use super::flush::flush;
+use super::{exit_summary, written};
 use crate::cuda;
 
 /// How long an exiting process waits for loggers.
@@ -28,6 +28,7 @@ static SUMMARY: Hook = Hook {
     run: |run| {
         cuda::nvml::last_sample();
         exit_summary::write_at_exit(run);
+        written::say();
     },
 };
 

@@ -41,7 +41,7 @@ pub(super) fn write() {
     let mut summary = summary();
     WRITTEN.store(calls(&summary) + 1, Relaxed);
     summary.is_last = true;
-    summary_target::write(&target(), summary);
+    summary_target::write(&target(), &summary);
 }
 
 fn target() -> SummaryTarget {

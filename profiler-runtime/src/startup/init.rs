@@ -8,7 +8,7 @@ use profiler_host::diagnostics::{self, catch_own_panic};
 use profiler_log::{IntoLogger, Logger};
 
 use super::flush::flush_and_close;
-use super::{exit_summary, summary_writer};
+use super::{exit_summary, folders, summary_writer};
 use crate::collect;
 use crate::config::{Backend, Filter, LONGEST_INTERVAL, SHORTEST_INTERVAL, SummaryTarget};
 use crate::cuda::{self, CudaError};
@@ -334,6 +334,7 @@ impl Builder {
         });
         // A stripped program keeps its calls of `init`, and writes nothing.
         if !NEVER_MEASURES {
+            folders::prepare();
             summary_writer::begin();
             if let Some(refused) = refused {
                 return Err(refused.into());

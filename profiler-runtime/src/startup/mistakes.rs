@@ -12,7 +12,7 @@ use crate::session;
 use crate::switch::{self, with_control};
 
 /// Warns of globs that match no name, of a recording that never began, of an interval without a summary, of outputs that are
-/// not written because measuring was off, and of a libtorch that is not there. Called before the last summary is written, which
+/// not written because measuring was off, of a libtorch that is not there, and of what traces lack. Called before the last summary is written, which
 /// repeats the warnings.
 pub(super) fn warn() {
     static WARNED: AtomicBool = AtomicBool::new(false);
@@ -29,6 +29,7 @@ pub(super) fn warn() {
         .chain(recording_never_began())
         .chain(interval_without_effect())
         .chain(missed_libtorch())
+        .chain(lost_scopes())
     {
         diagnostics::warn_once(&mistake);
     }
@@ -106,6 +107,17 @@ fn missed_libtorch() -> Option<String> {
          `libtorch_cuda.so`), so calls without a stream have no GPU time: builds for the CPU and old releases lack it"
             .to_owned()
     })
+}
+
+/// Returns warnings for what the traces of the environment's session lack.
+#[cfg(feature = "trace")]
+fn lost_scopes() -> Vec<String> {
+    super::lost_scopes::warnings()
+}
+
+#[cfg(not(feature = "trace"))]
+fn lost_scopes() -> Vec<String> {
+    Vec::new()
 }
 
 /// Returns a warning if the recording waited for a command that never came.

@@ -12,7 +12,10 @@ mod exit_summary;
 #[cfg(feature = "trace")]
 mod external_control;
 mod flush;
+mod folders;
 mod init;
+#[cfg(feature = "trace")]
+mod lost_scopes;
 mod mistakes;
 mod process_file;
 mod summary_file;
@@ -20,6 +23,7 @@ mod summary_target;
 mod summary_writer;
 #[cfg(feature = "trace")]
 mod trace_file;
+mod written;
 
 use std::sync::atomic::{
     AtomicBool,
@@ -91,6 +95,7 @@ pub(crate) fn ensure_started() {
     if !has_exit_hooks {
         diagnostics::warn_once(process::exit::NO_HANDLER);
     }
+    folders::prepare();
     // With the lock released: the tool may take its time, and may call into CUDA.
     nvtx::attach(settings.nvtx);
     #[cfg(feature = "trace")]

@@ -1,13 +1,19 @@
-//! Names of files that several processes may have been told to write.
+//! Names of files that several processes may have been told to write, and whether a file may be replaced.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use profiler_host::process::output::{Existing, Place};
 use profiler_host::process::platform::process_id;
 use profiler_host::rank::own_rank;
+use profiler_report::internal::is_written_by_profiler;
 
 use crate::clock::clock;
+
+/// How many names are tried. The first ones are free unless someone has taken them on purpose.
+const MAX_NAMES: usize = 1000;
 
 /// Returns the path with a suffix before the last `endings` extensions of its name.
 pub(super) fn with_suffix(path: &Path, endings: usize, suffix: &str) -> PathBuf {
@@ -44,11 +50,80 @@ pub(super) fn id_suffix() -> String {
     format!("_{}", process_id())
 }
 
+/// Returns the suffixes that a file of this process may have, in the order in which they are tried: the rank if there is one,
+/// the process id, and numbers.
+pub(super) fn suffixes() -> impl Iterator<Item = String> {
+    let rank = rank_suffix().unwrap_or_default();
+    let of_process = rank.clone() + &id_suffix();
+    let numbered = of_process.clone();
+    let numbered = (2..).map(move |number| format!("{numbered}_{number}"));
+    [rank, of_process]
+        .into_iter()
+        .chain(numbered)
+        .take(MAX_NAMES)
+}
+
+/// Returns why a file is not written to; `None` if it may be.
+pub(super) fn obstacle(path: &Path) -> Option<String> {
+    if is_of_this_run(path) {
+        return Some(written_meanwhile(path));
+    }
+    let existing =
+        Place::of(path).and_then(|place| place.map_or(Ok(None), |place| place.existing()));
+    match existing {
+        Ok(Some(existing)) => objection(path, existing),
+        Ok(None) => None,
+        // The system's errors are those of the write, too.
+        Err(error) => error.raw_os_error().is_none().then(|| error.to_string()),
+    }
+}
+
+/// Says that a file is that of another writer.
+pub(super) fn written_meanwhile(path: &Path) -> String {
+    format!(
+        "another process, or another copy of the profiler in this one, has written {} since this process began",
+        path.display()
+    )
+}
+
+/// Returns why a file is not replaced: the name in a variable may be that of anything.
+fn objection(path: &Path, existing: Existing) -> Option<String> {
+    let path_name = path.display();
+    if existing.is_executable {
+        return Some(format!("{path_name} is a program, and is not replaced"));
+    }
+    let is_own = is_written_by_profiler(path, existing.file).unwrap_or(false);
+    (!is_own).then(|| format!("{path_name} was not written by the profiler, and is not replaced"))
+}
+
+/// Creates the folder of a file if only this one is missing.
+///
+/// # Errors
+///
+/// Returns the folder and the system's error if it is missing and cannot be created.
+pub(super) fn make_folder(path: &Path) -> Result<(), (PathBuf, io::Error)> {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.exists() => {
+            match fs::create_dir(folder) {
+                // Another process has just made it.
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    Err((folder.to_owned(), error))
+                }
+                _ => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns `true` if a file has been written since this process began. The system's times of files may be some milliseconds
 /// behind its clock, so one that was written just after the beginning may count as older.
-pub(super) fn is_of_this_run(path: &Path) -> bool {
-    let written = fs::metadata(path).and_then(|file| file.modified());
-    written.is_ok_and(|written| written >= clock().began())
+fn is_of_this_run(path: &Path) -> bool {
+    let written = fs::metadata(path)
+        .ok()
+        .filter(fs::Metadata::is_file)
+        .and_then(|file| file.modified().ok());
+    written.is_some_and(|written| written >= clock().began())
 }
 
 #[cfg(test)]

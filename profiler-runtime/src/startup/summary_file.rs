@@ -2,8 +2,8 @@
 //! profiler in one process.
 //!
 //! A copy keeps the name that it has chosen as long as the file there is the one that it wrote last. Otherwise it takes the
-//! first name whose file nobody has written since the process began: with the rank if there is one, with the process id, and
-//! with numbers. From the choice to the end of the write it holds the lock of the folder, so that two that write at once
+//! first name whose file may be replaced, and that nobody has written since the process began: with the rank if there is one,
+//! with the process id, and with numbers. From the choice to the end of the write it holds the lock of the folder, so that two that write at once
 //! choose different names.
 
 use std::fs;
@@ -16,9 +16,9 @@ use profiler_host::process::output::folder_lock::FolderLock;
 use profiler_host::process::output::{WriteTimeout, new_file};
 use profiler_host::sync::Lock;
 use profiler_report::Summary;
-use profiler_report::internal::{SummaryFormat, write_summary};
+use profiler_report::internal::{SummaryFormat, second_file, write_summary};
 
-use super::process_file::{id_suffix, is_of_this_run, rank_suffix, with_suffix};
+use super::process_file::{make_folder, obstacle, suffixes, with_suffix, written_meanwhile};
 
 /// The file that this copy of the profiler wrote last.
 static LAST: Lock<Option<Written>> = Lock::new(None);
@@ -55,60 +55,70 @@ impl Identity {
     }
 }
 
-/// Writes a summary to the file that a setting names, or beside it.
+/// Writes a summary to the file that a setting names, or beside it. Returns the files that it wrote; none if the name is that of a
+/// stream or a device.
 ///
 /// # Errors
 ///
 /// Returns the system's error if the file cannot be written.
-pub(super) fn write(named: &Path, summary: &Summary, timeout: WriteTimeout) -> io::Result<()> {
-    if !new_file::is_replaced(named) {
-        return write_summary(summary, named, timeout);
+pub(super) fn write(
+    named: &Path,
+    summary: &Summary,
+    timeout: WriteTimeout,
+) -> io::Result<Vec<PathBuf>> {
+    // The write says why it cannot be made.
+    let _ = make_folder(named);
+    if !new_file::is_replaced(named) && obstacle(named).is_none() {
+        return write_summary(summary, named, timeout).map(|()| Vec::new());
     }
-    let path = {
+    let (path, reason) = {
         let _alone = FolderLock::of(named, timeout.duration());
         let last = LAST.lock().clone();
         let last = last.filter(|last| last.named == named);
-        let path = path(named, last.as_ref());
+        let (path, reason) = choose(named, last.as_ref())?;
         write_summary(summary, &path, timeout)?;
         *LAST.lock() = Some(Written {
             named: named.to_owned(),
             path: path.clone(),
             identity: Identity::of(&path),
         });
-        path
+        (path, reason)
     };
-    let expected = with_suffix(named, endings(named), &rank_suffix().unwrap_or_default());
-    if path != expected {
-        diagnostics::warn_once(&format!(
-            "another process, or another copy of the profiler in this one, has written {} since this process began: the \
-             summary goes to {}",
-            expected.display(),
-            path.display()
-        ));
+    if let Some(reason) = reason {
+        let path = path.display();
+        diagnostics::warn_once(&format!("{reason}: the summary goes to {path}"));
     }
-    Ok(())
+    let has_gpu_times = summary.rows.iter().any(|row| row.cuda.is_some());
+    let second = second_file(&path).filter(|_| has_gpu_times);
+    Ok([path].into_iter().chain(second).collect())
 }
 
-/// Chooses the path that this copy of the profiler writes to.
-fn path(named: &Path, last: Option<&Written>) -> PathBuf {
+/// Chooses the path that this copy of the profiler writes to. Returns it with the reason if it is not the one that was asked
+/// for.
+///
+/// # Errors
+///
+/// Returns the reason if no name is free.
+fn choose(named: &Path, last: Option<&Written>) -> io::Result<(PathBuf, Option<String>)> {
     if let Some(last) = last {
         let now = Identity::of(&last.path);
         if now.is_none() || now == last.identity {
-            return last.path.clone();
+            return Ok((last.path.clone(), None));
         }
     }
-    let is_others =
-        |path: &PathBuf| is_of_this_run(path) || last.is_some_and(|last| last.path == *path);
-    let rank = rank_suffix().unwrap_or_default();
-    let of_process = rank.clone() + &id_suffix();
-    let numbered = (2..).map(|number| format!("{of_process}_{number}"));
-    let mut paths = [rank, of_process.clone()]
-        .into_iter()
-        .chain(numbered)
-        .map(|suffix| with_suffix(named, endings(named), &suffix));
-    let free = paths.find(|path| !is_others(path));
-    // There are more numbers than files.
-    free.unwrap_or_else(|| named.to_owned())
+    let mut reason = None;
+    for suffix in suffixes() {
+        let path = with_suffix(named, endings(named), &suffix);
+        // The one that it wrote last is there no more.
+        let is_others = last.is_some_and(|last| last.path == path);
+        let others = is_others.then(|| written_meanwhile(&path));
+        let second = || second_file(&path).and_then(|second| obstacle(&second));
+        match others.or_else(|| obstacle(&path)).or_else(second) {
+            None => return Ok((path, reason)),
+            Some(obstacle) => reason = reason.or(Some(obstacle)),
+        }
+    }
+    Err(io::Error::other(reason.unwrap_or_default()))
 }
 
 /// Returns how many extensions of the name are its format.
@@ -118,6 +128,7 @@ fn endings(path: &Path) -> usize {
 
 #[cfg(all(test, not(miri)))]
 mod tests {
+    use super::super::process_file::{id_suffix, rank_suffix};
     use super::*;
 
     const TIMEOUT: WriteTimeout = WriteTimeout::Total(std::time::Duration::from_secs(60));
@@ -147,8 +158,9 @@ mod tests {
             format!("{id}_3"),
         ] {
             // As a copy that has written nothing, beside the files of others.
-            let path = path(&named, None);
+            let (path, reason) = choose(&named, None).unwrap();
             assert_eq!(path, name(&expected));
+            assert_eq!(reason.is_some(), !expected.is_empty());
             write_now(&path, &expected);
         }
         fs::remove_dir_all(&folder).unwrap();

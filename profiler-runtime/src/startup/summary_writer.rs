@@ -167,6 +167,6 @@ fn write(target: &SummaryTarget, interval: Duration) {
     if IS_ON.load(SeqCst) {
         let mut summary = snapshot::summary();
         summary.interval_ns = Some(interval.as_nanos() as f64);
-        summary_target::write(target, summary);
+        summary_target::write(target, &summary);
     }
 }

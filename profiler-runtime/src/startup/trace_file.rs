@@ -1,12 +1,15 @@
 //! The files that `PROFILER_TRACE` names.
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use profiler_host::sync::RaceCell;
+use profiler_host::diagnostics;
+use profiler_host::process::output::new_file;
 use profiler_report::ExportError;
 
-use super::process_file::{id_suffix, is_of_this_run, rank_suffix, split, with_suffix};
+use super::process_file::{make_folder, obstacle, split, suffixes, with_suffix};
+use super::written;
 use crate::session::Trace;
 
 /// The path of a trace file. Further windows get other paths beside it.
@@ -68,21 +71,50 @@ impl TraceFile {
     /// or an earlier session. Step numbers would not do: the last two windows can end with the same one.
     pub(super) fn write(&self, trace: &Trace) -> Result<(), ExportError> {
         static WRITTEN: AtomicU64 = AtomicU64::new(0);
-        static PROCESS: RaceCell<String> = RaceCell::new();
 
         let number = WRITTEN.fetch_add(1, Relaxed) + 1;
-        let process = PROCESS.get_or_init(|| process_suffix(&self.path));
-        let suffix = if number > 1 {
-            format!("{process}_{number}")
+        // The write says why it cannot be made.
+        let _ = make_folder(&self.path);
+        let path = if new_file::is_replaced(&self.path) || obstacle(&self.path).is_some() {
+            self.choose(number)?
         } else {
-            process.clone()
+            self.path.clone()
         };
-        let path = with_suffix(&self.path, self.endings, &suffix);
         match self.format {
-            Format::Chrome => trace.export_chrome_trace(path),
+            Format::Chrome => trace.export_chrome_trace(&path)?,
             #[cfg(feature = "export")]
-            Format::Perfetto => trace.export_perfetto(path),
+            Format::Perfetto => trace.export_perfetto(&path)?,
         }
+        written::note(path);
+        Ok(())
+    }
+
+    /// Chooses the path of a window. The windows of a process have the suffix of the first one, as long as their files may be
+    /// replaced.
+    fn choose(&self, number: u64) -> Result<PathBuf, ExportError> {
+        static CHOSEN: AtomicUsize = AtomicUsize::new(0);
+
+        let mut reason = None;
+        for (place, suffix) in suffixes().enumerate().skip(CHOSEN.load(Relaxed)) {
+            let suffix = match number {
+                1 => suffix,
+                _ => format!("{suffix}_{number}"),
+            };
+            let path = with_suffix(&self.path, self.endings, &suffix);
+            let Some(obstacle) = obstacle(&path) else {
+                CHOSEN.store(place, Relaxed);
+                if let Some(reason) = reason {
+                    let path = path.display();
+                    diagnostics::warn_once(&format!("{reason}: the trace goes to {path}"));
+                }
+                return Ok(path);
+            };
+            reason = reason.or(Some(obstacle));
+        }
+        Err(ExportError::Io {
+            path: self.path.clone(),
+            source: io::Error::other(reason.unwrap_or_default()),
+        })
     }
 }
 
@@ -95,18 +127,6 @@ pub(super) fn is_likely_a_file(path: &Path) -> bool {
     };
     let is_folder = path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/");
     !is_folder && path.extension().is_some_and(is_word)
-}
-
-/// Returns what distinguishes the files of this process from those of other processes with the same variables: the rank if
-/// there is one, or the process id if another process has written the file since this one began.
-fn process_suffix(path: &Path) -> String {
-    rank_suffix().unwrap_or_else(|| {
-        if is_of_this_run(path) {
-            id_suffix()
-        } else {
-            String::new()
-        }
-    })
 }
 
 #[cfg(test)]

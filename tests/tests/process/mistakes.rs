@@ -287,7 +287,7 @@ fn what_the_program_set_is_not_called_a_variable() {
                 return;
             }
             _ => {
-                let target = SummaryTarget::File(folder.join("missing/out.json"));
+                let target = SummaryTarget::File(folder.join("missing/folder/out.json"));
                 builder().summary(target).init()
             }
         };

@@ -41,7 +41,7 @@ fn said(child: Child) -> String {
     let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{stderr}");
-    stderr
+    profiler_tests::without_names_of_files(&stderr)
 }
 
 fn read(file: &Path) -> Value {

@@ -6,8 +6,28 @@ use std::fs;
 /// The longest name that is returned, in characters.
 const MAX_LENGTH: usize = 64;
 
+/// The variable that leaves the name of the machine and the settings out of everything that is written.
+pub const ANONYMOUS: &str = "PROFILER_ANONYMOUS";
+
+/// Returns `true` if the variable asks for that. Read here, and not with the other variables, because a log may be opened
+/// before these are read.
+pub fn is_anonymous() -> bool {
+    let value = env::var(ANONYMOUS).unwrap_or_default();
+    means_yes(&value)
+}
+
+fn means_yes(value: &str) -> bool {
+    let value = value.trim();
+    ["1", "true", "on", "yes"]
+        .iter()
+        .any(|yes| value.eq_ignore_ascii_case(yes))
+}
+
 /// Returns the host name from the kernel's files or the environment, or `localhost`. The name is safe in a file name.
 pub fn name() -> String {
+    if is_anonymous() {
+        return sanitize("");
+    }
     let kernel = || fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let file = || fs::read_to_string("/etc/hostname").ok();
     let variable = |name| move || env::var(name).ok();
@@ -38,6 +58,19 @@ fn sanitize(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn some_words_ask_for_anonymity() {
+        for (value, expected) in [
+            ("1", true),
+            (" Yes ", true),
+            ("", false),
+            ("0", false),
+            ("off", false),
+        ] {
+            assert_eq!(means_yes(value), expected, "{value}");
+        }
+    }
 
     #[test]
     fn a_host_name_is_safe_in_a_file_name() {

@@ -37,6 +37,7 @@ use crate::idle::{self, GpuIdle};
 use crate::kernels::Kernels;
 use crate::summary::Summary;
 use crate::timeline::Timeline;
+use crate::written::PAGE;
 
 const STYLE: &str = include_str!("scripts/page.css");
 
@@ -216,7 +217,7 @@ fn push_head(html: &mut String, title: &str) {
     let policy = format!(
         "default-src 'none'; script-src 'sha256-{SCRIPT_HASH}'; style-src 'sha256-{STYLE_HASH}'; base-uri 'none'; form-action 'none'"
     );
-    html.push_str("<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n");
+    html.push_str(PAGE);
     let _ = write!(
         html,
         "<meta http-equiv=Content-Security-Policy content=\"{policy}\">\n\

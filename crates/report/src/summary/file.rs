@@ -3,12 +3,13 @@
 use std::io;
 use std::path::Path;
 
-use profiler_host::diagnostics;
+use profiler_host::diagnostics::{self, printable};
 use profiler_host::process::output::{WriteTimeout, new_file};
 
 use super::Summary;
 use super::format::SummaryFormat;
 use crate::options::TableOptions;
+use crate::written::TABLE_TITLE;
 
 /// Writes the summary in the format that the ending of the file's name selects.
 ///
@@ -31,12 +32,14 @@ pub fn write(summary: &Summary, path: &Path, timeout: WriteTimeout) -> io::Resul
         SummaryFormat::Csv => summary.to_csv(),
         SummaryFormat::Prometheus => summary.to_prometheus(),
         // A file has no width to fit the table into.
-        SummaryFormat::Table => summary.table(
-            TableOptions::new()
+        SummaryFormat::Table => {
+            let table = TableOptions::new()
                 .row_limit(None)
                 .note_limit(None)
-                .width(usize::MAX),
-        ),
+                .width(usize::MAX);
+            let program = printable(&summary.environment.program);
+            format!("{TABLE_TITLE}{program}\n\n{}", summary.table(table))
+        }
         for_viewers => return write_for_viewers(summary, path, for_viewers),
     };
     new_file::write(path, text.as_bytes(), timeout)

@@ -94,6 +94,24 @@ impl SummaryFormat {
     }
 }
 
+/// Returns the file with GPU times that a summary's file has beside it, if its format has one.
+pub fn second_file(path: &Path) -> Option<PathBuf> {
+    let format = SummaryFormat::of(path).ok()?;
+    let has_second = matches!(format, SummaryFormat::Pstats | SummaryFormat::Stacks);
+    has_second.then(|| for_cuda(path))
+}
+
+/// Returns the path of the file with GPU times beside `path`: `run.cuda.prof` for `run.prof`.
+pub(crate) fn for_cuda(path: &Path) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(".cuda");
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
 /// Returns `true` if the file's name ends so, in letters of either case, and has more than the ending.
 fn has_ending(path: &Path, ending: &str) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();

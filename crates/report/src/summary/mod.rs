@@ -14,7 +14,9 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use self::file::write;
-pub use self::format::{SummaryFileError, SummaryFormat};
+#[cfg(feature = "export")]
+pub(crate) use self::format::for_cuda;
+pub use self::format::{SummaryFileError, SummaryFormat, second_file};
 pub use self::schema::Schema;
 use super::averages::KeyAverages;
 use super::call_tree::CallTree;

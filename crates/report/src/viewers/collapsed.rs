@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use super::for_cuda;
+use super::write_for_cuda;
 use crate::CallTree;
 use crate::stack_metric::{StackMetric, StackMetricError};
 use crate::{ExportError, file};
@@ -64,7 +64,7 @@ impl CallTree {
         if stacks.is_empty() {
             return Ok(());
         }
-        file::write(&for_cuda(path), stacks.as_bytes())
+        write_for_cuda(path, stacks.as_bytes())
     }
 }
 

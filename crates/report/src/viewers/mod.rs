@@ -10,15 +10,18 @@ mod pstats;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Returns the path of the file with GPU times beside `path`: `run.cuda.prof` for `run.prof`.
-fn for_cuda(path: &Path) -> PathBuf {
-    let mut name = path.file_stem().unwrap_or_default().to_owned();
-    name.push(".cuda");
-    if let Some(extension) = path.extension() {
-        name.push(".");
-        name.push(extension);
+use profiler_host::process::output::new_file;
+
+use crate::summary::for_cuda;
+use crate::{ExportError, file};
+
+/// Writes the file with GPU times beside `path`: `run.cuda.prof` for `run.prof`. A stream or a device has nothing beside it.
+fn write_for_cuda(path: &Path, content: &[u8]) -> Result<(), ExportError> {
+    if new_file::is_replaced(path) {
+        file::write(&for_cuda(path), content)
+    } else {
+        Ok(())
     }
-    path.with_file_name(name)
 }

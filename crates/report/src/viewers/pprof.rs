@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::frames::{Frame, Frames};
 use crate::protobuf::Message;
+use crate::written::PPROF_COMMENT;
 use crate::{CallLabels, CallNode, CallTree};
 use crate::{ExportError, file};
 
@@ -111,6 +112,10 @@ pub(super) fn profile(tree: &CallTree) -> Message {
         message.unsigned(field::value_type::UNIT, strings.index(unit));
         profile.message(field::profile::SAMPLE_TYPE, &message);
     }
+    // The first strings come early, so that the beginning of the file says who wrote it.
+    for string in &strings.all[..EARLY] {
+        profile.text(field::profile::STRING_TABLE, string);
+    }
     let mut frames = Frames::default();
     let ids: Vec<u64> = tree
         .nodes
@@ -141,17 +146,18 @@ pub(super) fn profile(tree: &CallTree) -> Message {
     }
     profile.signed(field::profile::TIME_NANOS, tree.start_unix_ns);
     profile.signed(field::profile::DURATION_NANOS, tree.duration_ns);
+    let mut comments = vec![strings.index(PPROF_COMMENT)];
     if tree.is_flat {
-        let comment = strings.index("callers were not counted: each function is its own path");
-        profile.packed(field::profile::COMMENT, [comment]);
+        comments.push(strings.index("callers were not counted: each function is its own path"));
     }
+    profile.packed(field::profile::COMMENT, comments);
     // pprof shows the last type by default, which would be memory.
     let mut names = types.iter().map(|(name, ..)| *name);
     let shown = names.rfind(|name| ["cpu", "cuda"].contains(name));
     if let Some(shown) = shown {
         profile.unsigned(field::profile::DEFAULT_SAMPLE_TYPE, strings.index(shown));
     }
-    for string in &strings.all {
+    for string in &strings.all[EARLY..] {
         profile.text(field::profile::STRING_TABLE, string);
     }
     profile
@@ -194,6 +200,9 @@ fn write_labels<'t>(sample: &mut Message, labels: &'t CallLabels, strings: &mut 
     }
 }
 
+/// How many strings a profile begins with.
+const EARLY: usize = 2;
+
 /// The strings of a profile, which its messages refer to by index.
 struct Strings<'t> {
     indices: HashMap<&'t str, u64>,
@@ -208,6 +217,7 @@ impl<'t> Strings<'t> {
         };
         // Index 0 must be the empty string.
         strings.index("");
+        strings.index(PPROF_COMMENT);
         strings
     }
 

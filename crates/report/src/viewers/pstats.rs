@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::for_cuda;
 use super::frames::Frame;
 use super::marshal::Marshal;
+use super::write_for_cuda;
 use crate::{CallEdge, CallFunction, CallNode, CallTree, EdgeTimes};
 use crate::{ExportError, file};
 
@@ -26,7 +26,7 @@ pub(super) enum Clock {
 impl CallTree {
     /// Writes profiles for Python's `pstats` and for SnakeViz: CPU times to `path`, and GPU times, if there are any, beside
     /// it, to `run.cuda.prof` for `run.prof`. cProfile's method of this name writes the same. Without GPU times, a file of
-    /// that name is left alone.
+    /// that name is left alone; if `path` is a stream or a device, GPU times are left out.
     ///
     /// Times are in seconds. Threads and streams are not distinguished. A function `<program>` calls everything that has
     /// no caller. If callers were not counted, that is each function, with its self time, so that the sum is the time that was
@@ -51,7 +51,7 @@ impl CallTree {
         let path = path.as_ref();
         file::write(path, &profile(self, Clock::Cpu))?;
         if self.nodes.iter().any(|node| node.cuda.is_some()) {
-            file::write(&for_cuda(path), &profile(self, Clock::Cuda))?;
+            write_for_cuda(path, &profile(self, Clock::Cuda))?;
         }
         Ok(())
     }

@@ -9,7 +9,6 @@ use std::slice;
 
 use clap::{Args, ValueEnum};
 
-use super::destination::same_file;
 use super::folder::{self, Wanted};
 use super::{read, say_what_is_missing};
 use crate::budget::Budget;
@@ -19,6 +18,7 @@ use crate::exit::Exit;
 use crate::input::{Input, Limits};
 use crate::output::Stdout;
 use crate::run_of;
+use crate::staging::same_file;
 
 /// Compares runs of two versions of a program, function by function.
 ///

@@ -8,7 +8,8 @@ mod made_up;
 mod refusal;
 mod report;
 
-use std::path::PathBuf;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use profiler_report::Timeline;
@@ -22,7 +23,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::input::{Input, Limits};
 use crate::output::Stdout;
-use crate::staging::Staging;
+use crate::staging::{Staging, replaces_input};
 
 /// Puts the traces of several ranks on one time line, and names the rank that keeps the others waiting.
 ///
@@ -64,6 +65,12 @@ enum Format {
     Perfetto,
 }
 
+/// Returns how many ranks a time line has.
+fn ranks_of(line: &Timeline) -> usize {
+    let ranks: HashSet<u64> = line.tracks.iter().filter_map(|track| track.rank).collect();
+    ranks.len()
+}
+
 impl Merge {
     pub(crate) fn run(self) -> Result<Exit, Error> {
         let format = self.format()?;
@@ -74,10 +81,12 @@ impl Merge {
                 only.display()
             )));
         }
+        let staging = Staging::new(&self.output, &files)?;
         let limits = Limits {
             is_whole: !self.partial,
             ..self.limits
         };
+        self.check_left_out(limits)?;
         let mut ranks = Vec::new();
         for (place, path) in files.iter().enumerate() {
             let input = read(path, limits)?;
@@ -115,7 +124,6 @@ impl Merge {
             })
             .collect();
         let joined = join(&members);
-        let staging = Staging::new(&self.output)?;
         let written = match format {
             Format::Chrome => joined.export_chrome_trace(staging.path()),
             Format::Perfetto => joined.export_perfetto(staging.path()),
@@ -132,6 +140,23 @@ impl Merge {
         }
         output.finish()?;
         Ok(Exit::Done)
+    }
+
+    /// Refuses to replace the trace of one rank in a folder of which all traces are merged. Others of the output's name are
+    /// left out: what an earlier merge wrote has several ranks.
+    fn check_left_out(&self, limits: Limits) -> Result<(), Error> {
+        let is_in = |folder: &PathBuf| {
+            let parent = self.output.canonicalize().ok();
+            let parent = parent.as_deref().and_then(Path::parent);
+            folder.is_dir() && parent.is_some() && folder.canonicalize().ok().as_deref() == parent
+        };
+        if !self.files.iter().any(is_in) {
+            return Ok(());
+        }
+        match Input::read(&self.output, limits) {
+            Ok(Input::Timeline(line)) if ranks_of(&line) < 2 => Err(replaces_input(&self.output)),
+            _ => Ok(()),
+        }
     }
 
     fn format(&self) -> Result<Format, Error> {

@@ -15,6 +15,7 @@ use profiler_report::internal::format_time;
 
 use self::command_line::split;
 use self::signals::Signals;
+use self::summaries::OTHERS;
 use super::diff;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -71,7 +72,7 @@ impl Run {
         let sides = self.sides()?;
         let mut before = 0;
         for side in &sides {
-            before = before.max(prepare(&side.folder, self.append)?);
+            before = before.max(prepare(&side.folder, self.vs.is_some(), self.append)?);
         }
         let signals = Signals::watch();
         let mut progress = Progress::new(usize::from(self.runs) * sides.len());
@@ -267,8 +268,8 @@ fn stopped(side: &Side, code: u8) -> Error {
 }
 
 /// Creates the folder, and returns the number of its last run. It must not have summaries of earlier runs unless this
-/// experiment continues them: they would be compared too.
-fn prepare(folder: &Path, append: bool) -> Result<u32, Error> {
+/// experiment continues them: they would be compared too. `is_inside` says that the user named the folder around it.
+fn prepare(folder: &Path, is_inside: bool, append: bool) -> Result<u32, Error> {
     let failed = |source| Error::Write {
         path: folder.to_owned(),
         source,
@@ -280,6 +281,19 @@ fn prepare(folder: &Path, append: bool) -> Result<u32, Error> {
         )));
     }
     fs::create_dir_all(folder).map_err(failed)?;
+    // `base`, `new` and `others` are folders of this program, inside of one that the user named.
+    for inside in [is_inside.then_some(folder), Some(&folder.join(OTHERS))]
+        .into_iter()
+        .flatten()
+    {
+        if inside.is_symlink() {
+            return Err(Error::Refused {
+                path: inside.to_owned(),
+                reason: "is a link, and files of the runs would go to where it leads: remove it, or give another folder"
+                    .to_owned(),
+            });
+        }
+    }
     let mut last = 0;
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
@@ -299,11 +313,14 @@ fn prepare(folder: &Path, append: bool) -> Result<u32, Error> {
     Ok(last)
 }
 
+/// Creates a file. What has the name is removed, and not written to: it may be a link to another file.
 fn create(path: &Path) -> Result<File, Error> {
-    File::create(path).map_err(|source| Error::Write {
-        path: path.to_owned(),
-        source,
-    })
+    let removed = match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    };
+    let created = removed.and_then(|()| File::create_new(path));
+    created.map_err(|source| Error::write(path, source))
 }
 
 /// Returns the exit status as shells report it.

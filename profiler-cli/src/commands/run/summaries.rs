@@ -13,7 +13,7 @@ use profiler_report::internal::InOrder as _;
 use crate::input::{Input, Limits};
 
 /// The folder, beside the summaries, for those of further processes. `diff` does not look into it.
-const OTHERS: &str = "others";
+pub(super) const OTHERS: &str = "others";
 
 /// Gives the summary of the program the name of the run, and moves those of the processes that it started to a folder. The
 /// program is the process that was started here; else (it was a shell, a launcher) that with the lowest rank, or the one

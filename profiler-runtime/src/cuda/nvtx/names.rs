@@ -98,7 +98,7 @@ pub(super) fn c_string(text: &str) -> CString {
 fn group(name: &Name) -> &str {
     match (name.origin, name.text.rsplit_once("::")) {
         (Origin::Function, Some((path, _))) => path,
-        _ => name.location.file(),
+        _ => name.location.file_from_crate(),
     }
 }
 

@@ -67,7 +67,13 @@ fn call_stack(event: Event<'_>) -> String {
         .map(|frame| {
             let name = frame.name.replace(';', ",");
             match frame.location {
-                Some(location) => format!("{}({}): {name}", location.file(), location.line()),
+                Some(location) => {
+                    format!(
+                        "{}({}): {name}",
+                        location.file_from_crate(),
+                        location.line()
+                    )
+                }
                 None => name,
             }
         })

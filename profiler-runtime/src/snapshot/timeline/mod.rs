@@ -470,9 +470,7 @@ impl<'t> Builder<'t> {
             SliceName {
                 text: self.trace.name_of(id).into(),
                 short: short.unwrap_or_default().into(),
-                location: name.map_or_else(Arc::default, |name| {
-                    format!("{}:{}", name.location.file(), name.location.line()).into()
-                }),
+                location: name.map_or_else(Arc::default, |name| name.location.in_files().into()),
                 non_exhaustive: (),
             }
         });

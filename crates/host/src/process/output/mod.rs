@@ -3,9 +3,12 @@
 //! A write raises no signal in the program, waits for a reader for a bounded time, and never goes to a descriptor that the
 //! program has closed and reused.
 
+mod folder;
 pub mod folder_lock;
 pub mod new_file;
 mod own_file;
+mod owners;
+mod place;
 mod standard;
 
 use std::fs::File;
@@ -15,6 +18,7 @@ use std::time::Duration;
 
 use self::own_file::OwnFile;
 pub use self::own_file::non_blocking;
+pub use self::place::{Existing, Place};
 use super::signals;
 
 /// The usual bound on the wait for a reader that empties a pipe or opens a FIFO.

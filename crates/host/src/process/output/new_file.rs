@@ -2,23 +2,23 @@
 //!
 //! A device, a pipe or an open descriptor cannot be renamed to, and is written to in place.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread::sleep;
+use std::time::Duration;
 
-use super::{Output, WriteTimeout};
-use crate::process::platform::process_id;
+use super::folder::Open;
+use super::place::{Led, Place, is_descriptor};
+use super::{Output, WriteTimeout, non_blocking, owners};
+use crate::process::platform::{Instant, process_id};
 
-/// Folders of open descriptors. One may be a regular file, which is written to in place too.
-const DESCRIPTOR_PATHS: [&str; 4] = ["/dev/fd", "/dev/stderr", "/dev/stdout", "/proc"];
 /// The longest name, in bytes, that becomes a part of the temporary name.
 const MAX_NAME: usize = 200;
-
-fn is_descriptor(path: &Path) -> bool {
-    DESCRIPTOR_PATHS.iter().any(|known| path.starts_with(known))
-}
+/// How long to wait before a FIFO without a reader is opened again.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Returns `true` if writing `path` replaces what it names, and does not write to it in place.
 pub fn is_replaced(path: &Path) -> bool {
@@ -28,8 +28,8 @@ pub fn is_replaced(path: &Path) -> bool {
 /// A file that is being written. It is discarded if it is dropped before [`finish`](Self::finish).
 pub struct NewFile {
     output: Option<Output>,
-    /// The temporary path and the final one, or `None` if the target is written in place.
-    paths: Option<(PathBuf, PathBuf)>,
+    /// The place of the file and its temporary name, or `None` if the target is written in place.
+    place: Option<(Box<Place>, OsString)>,
 }
 
 impl NewFile {
@@ -37,35 +37,30 @@ impl NewFile {
     ///
     /// # Errors
     ///
-    /// Returns the system's error, or [`io::ErrorKind::TimedOut`] if `path` is a FIFO that no reader opens.
+    /// Returns the system's error, [`io::ErrorKind::TimedOut`] if `path` is a FIFO that no reader opens, and the errors of
+    /// [`Place::of`].
     pub fn create(path: &Path, timeout: WriteTimeout) -> io::Result<Self> {
-        let Some(name) = path.file_name() else {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "the path does not end with the name of a file",
-            ));
-        };
-        let before = fs::metadata(path).ok();
-        let is_other = |kind: &fs::Metadata| !kind.is_file() && !kind.is_dir();
-        if is_descriptor(path) || before.as_ref().is_some_and(is_other) {
-            return Self::in_place(open_other(path, timeout)?, timeout);
+        match Led::by(path)? {
+            Led::Descriptor(path) => {
+                let is_fifo = fs::metadata(&path).is_ok_and(|about| owners::is_fifo(&about));
+                let open = || non_blocking(OpenOptions::new().append(true)).open(&path);
+                Self::in_place(open_other(open, is_fifo, timeout)?, timeout)
+            }
+            Led::To(place) if place.is_folder() => Err(io::ErrorKind::IsADirectory.into()),
+            Led::To(place) if place.is_replaced() => Self::beside(place, timeout),
+            Led::To(place) => {
+                let open = || place.open(Open::InPlace);
+                Self::in_place(open_other(open, place.is_fifo(), timeout)?, timeout)
+            }
         }
-        if before.is_none() && fs::symlink_metadata(path).is_ok_and(|link| link.is_symlink()) {
-            // A dangling link: create the file that it leads to, and keep the link.
-            return Self::in_place(File::create(path)?, timeout);
-        }
-        // Follow a link, so that it keeps leading to the file.
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let name = path.file_name().unwrap_or(name).to_owned();
-        let (file, temporary) = create_beside(&path, &name)?;
+    }
+
+    fn beside(place: Box<Place>, timeout: WriteTimeout) -> io::Result<Self> {
+        let (file, temporary) = create_beside(&place)?;
         let mut new = Self {
             output: None,
-            paths: Some((temporary, path)),
+            place: Some((place, temporary)),
         };
-        if let Some(before) = before {
-            // Keep the permissions of the file that is replaced. If that fails, it has those of new files.
-            let _ = file.set_permissions(without_special_bits(&before));
-        }
         new.output = Some(Output::new(file, timeout)?);
         Ok(new)
     }
@@ -73,7 +68,7 @@ impl NewFile {
     fn in_place(file: File, timeout: WriteTimeout) -> io::Result<Self> {
         Ok(Self {
             output: Some(Output::new(file, timeout)?),
-            paths: None,
+            place: None,
         })
     }
 
@@ -85,9 +80,9 @@ impl NewFile {
     pub fn finish(mut self) -> io::Result<()> {
         // Close it first: some file systems write, and fail, only then.
         drop(self.output.take());
-        match self.paths.take() {
-            Some((temporary, path)) => fs::rename(&temporary, path).inspect_err(|_| {
-                let _ = fs::remove_file(&temporary);
+        match self.place.take() {
+            Some((place, temporary)) => place.rename_from(&temporary).inspect_err(|_| {
+                let _ = place.remove_beside(&temporary);
             }),
             None => Ok(()),
         }
@@ -108,14 +103,10 @@ impl NewFile {
 /// Returns the errors of [`NewFile::create`], and the system's error if the file cannot be written. The previous contents
 /// are lost only if a write in place fails.
 pub fn write(path: &Path, bytes: &[u8], timeout: WriteTimeout) -> io::Result<()> {
-    let new = NewFile::create(path, timeout);
-    let replaced = match new {
-        Ok(mut new) => {
-            new.output()?.write_whole(bytes)?;
-            new.finish()
-        }
-        Err(error) => Err(error),
-    };
+    let replaced = NewFile::create(path, timeout).and_then(|mut new| {
+        new.output()?.write_whole(bytes)?;
+        new.finish()
+    });
     let Err(error) = replaced else { return Ok(()) };
     let is_of_folder = matches!(
         error.kind(),
@@ -123,36 +114,30 @@ pub fn write(path: &Path, bytes: &[u8], timeout: WriteTimeout) -> io::Result<()>
             | io::ErrorKind::ReadOnlyFilesystem
             | io::ErrorKind::ResourceBusy
     );
-    if !is_of_folder || !path.is_file() {
-        return Err(error);
+    // A place that was refused is refused again.
+    match Led::by(path) {
+        Ok(Led::To(place)) if is_of_folder && place.is_file() => {
+            Output::new(place.open(Open::Emptied)?, timeout)?.write_whole(bytes)
+        }
+        _ => Err(error),
     }
-    let file = OpenOptions::new().write(true).truncate(true).open(path)?;
-    Output::new(file, timeout)?.write_whole(bytes)
 }
 
-/// Opens a target that is not a regular file. Waits for the reader of a FIFO, until the timeout.
-#[cfg(unix)]
-fn open_other(path: &Path, timeout: WriteTimeout) -> io::Result<File> {
-    use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-    use std::thread::sleep;
-    use std::time::{Duration, Instant};
-
-    const PAUSE: Duration = Duration::from_millis(5);
-
+/// Opens a target that is not a regular file. A blocking `open` of a FIFO would not return before it has a reader: waits for
+/// it until the timeout.
+fn open_other(
+    open: impl Fn() -> io::Result<File>,
+    is_fifo: bool,
+    timeout: WriteTimeout,
+) -> io::Result<File> {
     let limit = timeout.duration();
     let start = Instant::now();
     loop {
-        // A blocking `open` of a FIFO would not return before it has a reader.
-        let opened = OpenOptions::new()
-            .append(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-            .open(path);
-        let Err(error) = opened else { return opened };
-        // The error of a FIFO without a reader, and of a device that does not exist.
-        let lacks_reader = error.raw_os_error() == Some(libc::ENXIO)
-            && fs::metadata(path).is_ok_and(|kind| kind.file_type().is_fifo());
+        let opened = open();
+        let lacks_reader =
+            matches!(&opened, Err(error) if is_fifo && error.raw_os_error() == NO_READER);
         if !lacks_reader {
-            return Err(error);
+            return opened;
         }
         if start.elapsed() >= limit {
             return Err(io::Error::new(
@@ -164,41 +149,24 @@ fn open_other(path: &Path, timeout: WriteTimeout) -> io::Result<File> {
     }
 }
 
-/// Returns the permissions without the set-user-ID, set-group-ID and sticky bits, which were granted to another file.
+/// The error of a FIFO without a reader.
 #[cfg(unix)]
-fn without_special_bits(before: &fs::Metadata) -> fs::Permissions {
-    use std::os::unix::fs::PermissionsExt;
-
-    fs::Permissions::from_mode(before.permissions().mode() & 0o777)
-}
-
+const NO_READER: Option<i32> = Some(libc::ENXIO);
 #[cfg(not(unix))]
-fn without_special_bits(before: &fs::Metadata) -> fs::Permissions {
-    before.permissions()
-}
+const NO_READER: Option<i32> = None;
 
-#[cfg(not(unix))]
-fn open_other(path: &Path, _: WriteTimeout) -> io::Result<File> {
-    OpenOptions::new().append(true).open(path)
-}
-
-/// Creates a hidden file with a unique name in the folder of `path`.
-fn create_beside(path: &Path, name: &OsStr) -> io::Result<(File, PathBuf)> {
+/// Creates a hidden file with a unique name beside a place.
+fn create_beside(place: &Place) -> io::Result<(File, OsString)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     loop {
         let number = NEXT.fetch_add(1, Relaxed);
         let mut temporary = OsString::from(".");
         // A name may be as long as the system allows: then the temporary name leaves it out.
-        if name.len() <= MAX_NAME {
-            temporary.push(name);
+        if place.name().len() <= MAX_NAME {
+            temporary.push(place.name());
         }
         temporary.push(format!(".{}-{number}.part", process_id()));
-        let temporary = path.with_file_name(temporary);
-        match OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&temporary)
-        {
+        match place.create_beside(&temporary) {
             Err(taken) if taken.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
             Ok(file) => return Ok((file, temporary)),
@@ -218,10 +186,10 @@ impl Write for NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        // `finish` has taken the paths: the file was renamed, or removed.
-        if let Some((temporary, _)) = self.paths.take() {
+        // `finish` has taken the place: the file was renamed, or removed.
+        if let Some((place, temporary)) = self.place.take() {
             drop(self.output.take());
-            let _ = fs::remove_file(temporary);
+            let _ = place.remove_beside(&temporary);
         }
     }
 }
@@ -229,7 +197,7 @@ impl Drop for NewFile {
 #[cfg(all(test, unix, not(miri)))]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
-    use std::time::Duration;
+    use std::path::PathBuf;
 
     use super::*;
 
@@ -280,6 +248,50 @@ mod tests {
             .mode();
         assert_eq!(mode & 0o7777, 0o640);
         assert_eq!(folder.names(), ["file"]);
+    }
+
+    /// Returns the permissions of all files of a folder.
+    fn modes(folder: &Folder) -> Vec<u32> {
+        let modes = folder.names().into_iter().map(|name| {
+            let about = fs::metadata(folder.0.join(name)).expect("it is there");
+            about.permissions().mode() & 0o7777
+        });
+        modes.collect()
+    }
+
+    #[test]
+    fn a_file_that_replaces_a_private_one_is_private_from_its_creation() {
+        let folder = Folder::new("private");
+        let path = folder.0.join("file");
+        fs::write(&path, "before").expect("it is written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o4600)).expect("its own");
+        let Ok(Led::To(place)) = Led::by(&path) else {
+            panic!("it is a file");
+        };
+        let name = OsString::from("new");
+        // As it is created, before anything sets its permissions.
+        let mode = owners::at_creation(fs::metadata(&path).ok().as_ref());
+        assert_eq!(mode, 0o600);
+        place.create_beside(&name).expect("a new file");
+        assert_eq!(modes(&folder), [0o4600, 0o600]);
+        write(&path, b"after", TIMEOUT).expect("it is written");
+        assert_eq!(modes(&folder), [0o600, 0o600]);
+    }
+
+    #[test]
+    fn links_and_folders_of_links_are_followed_and_a_ring_of_links_is_not() {
+        let folder = Folder::new("chain");
+        fs::create_dir(folder.0.join("inner")).expect("a folder");
+        symlink("inner/../inner/second", folder.0.join("first")).expect("a link");
+        symlink("third", folder.0.join("inner/second")).expect("a link");
+        write(&folder.0.join("first"), b"text", TIMEOUT).expect("it is written");
+        let written = folder.0.join("inner/third");
+        assert_eq!(fs::read(&written).expect("it is there"), b"text");
+        symlink("ring", folder.0.join("ring")).expect("a link");
+        assert!(write(&folder.0.join("ring"), b"", TIMEOUT).is_err());
+        symlink("/dev/fd/nothing", folder.0.join("descriptor")).expect("a link");
+        let led = Led::by(&folder.0.join("descriptor")).expect("it is a descriptor");
+        assert!(matches!(led, Led::Descriptor(_)), "{led:?}");
     }
 
     #[test]

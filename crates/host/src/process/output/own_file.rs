@@ -102,12 +102,12 @@ impl Drop for OwnFile {
     }
 }
 
-/// Makes opening a FIFO not wait for its other end.
+/// Makes opening a FIFO not wait for its other end, and a terminal not become that of the process.
 #[cfg(unix)]
 pub fn non_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;
 
-    options.custom_flags(libc::O_NONBLOCK)
+    options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
 }
 
 /// Changes nothing: on other systems a path leads to no FIFO.

@@ -55,7 +55,7 @@ fn values_that_were_not_recorded_are_left_out() {
         types.map(|(name, unit)| (name.to_owned(), unit.to_owned()))
     );
     assert_eq!(profile.default_sample_type, "cpu");
-    assert!(profile.comments.is_empty());
+    assert_eq!(profile.comments, ["#profiler-runtime"]);
     tree.is_flat = true;
     assert!(read(&tree).comments[0].starts_with("callers were not counted"));
 }

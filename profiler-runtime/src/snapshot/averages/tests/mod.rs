@@ -280,7 +280,7 @@ fn what_a_window_lacks_stands_under_the_table() {
     trace.meta.no_cuda_reason = Some("the CUDA driver found no device".to_owned());
     let table = format!("{:#}", trace.key_averages());
     for line in [
-        "\n12 scopes came after the window was full: raise its capacity, or record fewer steps\n",
+        "\n12 scopes came after the window was full: raise its capacity (PROFILER_TRACE_CAPACITY, or `capacity` in the code), or record fewer steps\n",
         "\nthe session ended before the window was complete: it has fewer steps than the schedule asks for\n",
         "\nno GPU times: the CUDA driver found no device\n",
         "\nno scope began and ended in the window: measure what runs in it, and see that measuring is on\n",
