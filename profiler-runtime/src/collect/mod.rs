@@ -35,4 +35,4 @@ pub(crate) use flush::flush;
 pub(crate) use gpu_entries::EntrySender;
 pub(crate) use gpu_samples::log_gpu_sample;
 pub(crate) use ledger::{taken, unsaved};
-pub(crate) use log_call::{log, log_early, log_here};
+pub(crate) use log_call::{cost_of_record, log, log_early, log_here};

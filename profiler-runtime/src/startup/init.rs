@@ -12,6 +12,7 @@ use super::{exit_summary, summary_writer};
 use crate::collect;
 use crate::config::{Backend, Filter, LONGEST_INTERVAL, SHORTEST_INTERVAL, SummaryTarget};
 use crate::cuda::{self, CudaError};
+use crate::local;
 use crate::session;
 use crate::startup::error::InitError;
 use crate::switch::{self, NEVER_MEASURES, with_control};
@@ -285,6 +286,9 @@ impl Builder {
                   `let _profiler = profiler_runtime::builder().init()?;`"]
     pub fn init(self) -> Result<ProfilerGuard, InitError> {
         super::ensure_started();
+        if self.thread_time == Some(true) {
+            local::calibrate_thread_time();
+        }
         if let Some(objection) = self.summary.as_ref().and_then(SummaryTarget::objection) {
             diagnostics::warn_once(&objection);
         }
