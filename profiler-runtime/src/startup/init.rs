@@ -7,6 +7,7 @@ use std::time::Duration;
 use profiler_host::diagnostics::{self, catch_own_panic};
 use profiler_log::{IntoLogger, Logger};
 
+use super::closing::close;
 use super::flush::flush_and_close;
 use super::{exit_summary, summary_writer};
 use crate::collect;
@@ -419,9 +420,9 @@ impl Drop for ProfilerGuard {
             catch_own_panic("sessions were closed", || {
                 session::finish(CLOSE_TIMEOUT, session::FinishMode::Environment);
             });
-            catch_own_panic("loggers were flushed", || flush_and_close(CLOSE_TIMEOUT));
-            catch_own_panic("the last sample was taken", cuda::nvml::last_sample);
-            catch_own_panic("the summary was written", exit_summary::write);
+            catch_own_panic("the last summary was written", || {
+                close(|| flush_and_close(CLOSE_TIMEOUT), exit_summary::write);
+            });
         }
     }
 }

@@ -3,6 +3,7 @@
 //! [`ensure_started`] starts what the environment asks for. [`init`] and its guard do the same explicitly, with errors
 //! and at a known time. `exit_hooks` does what the guard does for programs without one.
 
+mod closing;
 mod enabled;
 #[cfg(feature = "trace")]
 mod environment;

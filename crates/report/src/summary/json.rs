@@ -42,6 +42,7 @@ pub(super) fn render(summary: &Summary) -> String {
         Field::raw("delivered", summary.delivered),
         Field::raw("dropped", dropped),
         Field::raw("unsaved", summary.unsaved),
+        Field::raw("pending", summary.pending),
         Field::raw("unmeasured", summary.unmeasured),
         Field::raw("refused", summary.refused),
         Field::raw("lost_spans", lost_spans),

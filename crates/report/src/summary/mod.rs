@@ -83,6 +83,8 @@ pub struct Summary {
     /// Delivered entries that their loggers could not save at the last flush. They are lost if the process ends before
     /// the loggers can.
     pub unsaved: u64,
+    /// Log entries that had not reached their loggers: with those that were delivered or dropped, these are all.
+    pub pending: u64,
     /// Calls missing from all rows because there was no memory for their statistics.
     pub unmeasured: u64,
     /// Calls missing from all rows because they were made while their thread was inside the profiler: by a signal handler

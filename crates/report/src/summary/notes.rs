@@ -231,6 +231,13 @@ fn unsaved_and_unmeasured(summary: &Summary) -> impl Iterator<Item = String> + u
              program ends before that; see the warnings"
         )
     });
+    // While the program runs, some are on their way at any time.
+    let pending = (summary.is_last && summary.pending > 0).then(|| {
+        format!(
+            "{} log entries not delivered at the end: a logger was slow, or threads logged as the program ended",
+            summary.pending
+        )
+    });
     let unmeasured = (unmeasured > 0).then(|| {
         format!(
             "{} not measured, in no row: no memory for their statistics; give the process more",
@@ -244,7 +251,9 @@ fn unsaved_and_unmeasured(summary: &Summary) -> impl Iterator<Item = String> + u
             counted(refused, "call")
         )
     });
-    [unsaved, unmeasured, refused].into_iter().flatten()
+    [unsaved, pending, unmeasured, refused]
+        .into_iter()
+        .flatten()
 }
 
 /// Lists the first rows with a property, as it names them, or returns `None` if there are none.
