@@ -36,15 +36,16 @@ pub(crate) fn function_name(inner: &str) -> String {
 /// Returns a path without lifetimes, and without lists of arguments that are all parameters.
 fn without_parameters(path: &str) -> String {
     let mut shown = String::with_capacity(path.len());
-    let (mut copied, mut before) = (0, 0);
+    let (mut copied, mut before, mut literal_end) = (0, 0, 0);
     let mut all = depths(path);
     while let Some((index, depth)) = all.next() {
         let rest = &path[index..];
         let is_opened = depth > before;
         before = depth;
-        if index < copied {
+        if index < copied.max(literal_end) {
             continue;
         }
+        literal_end = index + char_literal(rest).unwrap_or(0);
         let of_name =
             || path[..index].ends_with(|char: char| char.is_alphanumeric() || char == '_');
         if rest.starts_with('<') && is_opened && of_name() {

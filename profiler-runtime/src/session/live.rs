@@ -369,6 +369,7 @@ impl Session {
             first,
             lost_before: lost,
             lost_after: lost,
+            had_warmup: state.action == Action::Warmup,
             lost_work_before: WorkLosses::now(),
             closing_sample: None,
         };

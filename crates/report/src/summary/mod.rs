@@ -28,7 +28,7 @@ use super::restrict::{Restriction, RestrictionError, restrict};
 use super::row::Row;
 use super::sampled_gpu::SampledGpu;
 use super::sampled_idle::SampledIdle;
-use super::sort::{SortKey, SortKeyError, sort_or_note};
+use super::sort::{SortKey, SortKeyError, sort_again};
 use crate::cuda_health::CudaHealth;
 use crate::losses::{DropReason, SpanLoss};
 use crate::name;
@@ -159,7 +159,7 @@ impl Summary {
     #[must_use]
     pub fn sort_by(mut self, key: impl TryInto<SortKey, Error: Into<SortKeyError>>) -> Self {
         let key = key.try_into().map_err(Into::into);
-        self.notes.extend(sort_or_note(&mut self.rows, key).note);
+        sort_again(&mut self.rows, &mut self.notes, key);
         self
     }
 

@@ -7,6 +7,7 @@ use crate::options::TableOptions;
 use crate::own_cost::OwnCost;
 use crate::sampled_gpu;
 use crate::sampled_idle::SampledIdle;
+use crate::sort::is_of_sorting;
 use crate::text::list::first_of;
 use crate::text::table::TOO_SHORT;
 
@@ -21,7 +22,12 @@ pub(super) fn push_notes(
         text.push_str(TOO_SHORT);
         text.push('\n');
     }
-    options.push_notes(text, remarks(summary, rows));
+    let mut remarks = remarks(summary, rows);
+    // The order of this table is another one.
+    if options.sort_by.is_some() {
+        remarks.retain(|note| !is_of_sorting(note));
+    }
+    options.push_notes(text, remarks);
     for line in state(summary, rows) {
         text.push_str(&line);
         text.push('\n');
