@@ -10,7 +10,7 @@
 use profiler_examples::digits::Digits;
 use profiler_examples::network::Network;
 use profiler_examples::random::Random;
-use profiler_runtime::report::{Row, SortKey, TableOptions};
+use profiler_runtime::report::{RestrictionError, Row, SortKey, TableOptions};
 use profiler_runtime::{Summary, measure_execution_time, summary};
 
 const EPOCHS: usize = 5;
@@ -72,7 +72,7 @@ mod fixed {
     }
 }
 
-fn main() {
+fn main() -> Result<(), RestrictionError> {
     let images = Digits::all();
     let mut random = Random::seeded(11);
     let mut order: Vec<usize> = (0..images.len()).collect();
@@ -81,11 +81,11 @@ fn main() {
 
     let mut first = untrained.clone();
     slow::train(&mut first, &images, &order);
-    let slow = rows_of("slow");
+    let slow = rows_of("slow")?;
     if slow.rows.is_empty() {
         // Measuring is off, filtered or stripped. The summary says which, and what to do.
         print!("there are no measurements to show: {}", summary());
-        return;
+        return Ok(());
     }
     println!("1. A training loop that is slower than necessary: {EPOCHS} epochs\n");
     println!("{}", table(&slow));
@@ -93,7 +93,7 @@ fn main() {
 
     let mut second = untrained;
     fixed::train(&mut second, &images, &order);
-    let fixed = rows_of("fixed");
+    let fixed = rows_of("fixed")?;
     println!("2. The same loop, with one line moved out of it (see `fixed::train`)\n");
     println!("{}", table(&fixed));
     compare(&slow, &fixed);
@@ -101,15 +101,13 @@ fn main() {
     let images = images.standardised();
     let [before, after] = [first, second].map(|network| network.forward(&images).loss(&images));
     println!("   The loss is {before:.6} with the first loop and {after:.6} with the second.");
+    Ok(())
 }
 
 /// Returns the part of the summary for one module. Names are paths, so the functions of a module
 /// share a prefix.
-fn rows_of(module: &str) -> Summary {
-    let mut summary = summary();
-    let path = format!("{}::{module}::", module_path!());
-    summary.rows.retain(|row| row.name.starts_with(&path));
-    summary
+fn rows_of(module: &str) -> Result<Summary, RestrictionError> {
+    summary().restrict(format!("^{}::{module}::", module_path!()))
 }
 
 fn table(summary: &Summary) -> String {

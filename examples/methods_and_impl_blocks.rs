@@ -22,7 +22,7 @@ struct Node<T> {
     right: Option<Box<Node<T>>>,
 }
 
-// On an `impl` block, the attribute measures every method under its own name, `Tree<_>::insert` and
+// On an `impl` block, the attribute measures every method under its own name, `Tree::insert` and
 // so on.
 #[measure_execution_time]
 impl<T: Ord> Tree<T> {

@@ -12,8 +12,8 @@ use super::times::Times;
 pub struct OwnCost {
     /// The share of measuring in the time of the measured threads: of the wall time since the profiler was first used,
     /// or of the self times of all rows together if these are longer, because several threads measured at once. An
-    /// estimate from the cost of a call (timed once) and of a GPU time (the median of one scope in 64, including the
-    /// driver's part).
+    /// estimate from the cost of a call (timed once on the fast path, sampled on the slow one) and of a GPU time (the median
+    /// of one scope in 64, including the driver's part).
     pub measured_threads: f64,
     /// The share of measuring in the processor time of the process since its start, estimated likewise: a busy machine does
     /// not change it. Zero if the system does not report that time, and in files of versions that did not record it.
@@ -21,8 +21,13 @@ pub struct OwnCost {
     /// The processor time of the profiler's own threads, including the loggers and handlers that run on them, as a
     /// fraction of the wall time. Above 1 if several of them worked at once.
     pub background: f64,
-    /// The estimated cost of one measured call in nanoseconds, without a GPU time and a log.
+    /// The estimated cost of one measured call in nanoseconds, without a GPU time: the mean of all calls. With thread times,
+    /// callers or ranges, a call takes the slow path, which costs up to a hundred times as much; the slow path is
+    /// sampled, and what pushing a log entry or a record of a session takes is timed once.
     pub call_ns: f64,
+    /// The part of `call_ns` that a thread time costs, in nanoseconds. Zero if thread times were not turned on, and in files
+    /// of versions that did not record it.
+    pub thread_time_ns: f64,
     /// The estimated cost of a GPU time on the measured thread in nanoseconds, including the driver's part: the median
     /// of the sampled scopes. Zero before the first sample.
     pub gpu_time_ns: f64,
@@ -43,8 +48,8 @@ impl OwnCost {
             String::new()
         };
         let mut notes = vec![format!(
-            "the profiler itself: {} of the measured threads' time (about {} a call{of_gpu_time}), {} of a processor in its \
-             own threads",
+            "the profiler itself: {} of the measured threads' time (about {} a call{of_gpu_time}), and {} of one core in \
+             its background threads",
             percent(self.measured_threads),
             short_time(self.call_ns),
             percent(self.background)
@@ -59,19 +64,29 @@ impl OwnCost {
 
     /// Returns a line that says how to lower a high cost. It names the row that contributes most to its larger part.
     fn remedy(&self, rows: &[Row]) -> Option<String> {
-        let share = format!("{} of that time", percent(self.measured_threads));
+        let share = format!(
+            "measuring takes {} of the measured threads' time",
+            percent(self.measured_threads)
+        );
         if self.is_mostly_of_gpu_times(rows) {
             let row = rows.iter().max_by_key(|row| gpu_times(row))?;
             let name = printable(&row.name);
             return Some(format!(
-                "measuring takes {share}, most of it for GPU times: `{name}` has {} of them, about {} each on the CPU; \
+                "{share}, most of it for GPU times: `{name}` has {} of them, about {} each on the CPU; \
                  measure the function around it instead, or leave it out with PROFILER_FILTER=-{name}",
                 gpu_times(row),
                 short_time(self.gpu_time_ns)
             ));
         }
+        if self.is_mostly_of_thread_times(rows) {
+            return Some(format!(
+                "{share}, most of it to read the threads' own clocks, about {} a call: turn thread times off \
+                 (PROFILER_THREAD_TIME=0), or measure fewer calls",
+                short_time(self.thread_time_ns)
+            ));
+        }
         let row = rows.iter().max_by_key(|row| row.calls)?;
-        Some(self.remedy_of_calls(row, &share))
+        Some(self.remedy_of_calls(row, &format!("{share} because")))
     }
 
     /// Returns a line that says how to lower a cost that is high only in processor time: other programs, or waits, took the
@@ -79,18 +94,31 @@ impl OwnCost {
     fn remedy_of_short_calls(&self, rows: &[Row]) -> Option<String> {
         let row = rows.iter().max_by_key(|row| row.calls)?;
         let is_of_short_calls = !self.is_mostly_of_gpu_times(rows) && self.is_short(row);
-        let share = format!(
-            "{} of the program's processor time",
-            percent(self.processor)
-        );
-        is_of_short_calls.then(|| self.remedy_of_calls(row, &share))
+        // No share: that of the processor time would be of another whole than the line above.
+        is_of_short_calls.then(|| {
+            self.remedy_of_calls(
+                row,
+                "measuring takes much of the program's processor time because",
+            )
+        })
     }
 
     fn is_mostly_of_gpu_times(&self, rows: &[Row]) -> bool {
-        let of_calls = |row: &Row| row.calls as f64 * self.call_ns;
         let of_gpu_times = |row: &Row| gpu_times(row) as f64 * self.gpu_time_ns;
-        let sum = |of: &dyn Fn(&Row) -> f64| rows.iter().map(of).sum::<f64>();
-        sum(&of_gpu_times) > sum(&of_calls)
+        rows.iter().map(of_gpu_times).sum::<f64>() > self.of_calls(rows)
+    }
+
+    fn is_mostly_of_thread_times(&self, rows: &[Row]) -> bool {
+        let has_thread_time = |row: &&Row| row.thread_time_total_ns.is_some();
+        let calls = rows
+            .iter()
+            .filter(has_thread_time)
+            .map(|row| row.calls as f64);
+        2.0 * calls.sum::<f64>() * self.thread_time_ns > self.of_calls(rows)
+    }
+
+    fn of_calls(&self, rows: &[Row]) -> f64 {
+        rows.iter().map(|row| row.calls as f64 * self.call_ns).sum()
     }
 
     /// Returns `true` if most calls of a row are known to take less than measuring one, or to be too short for the clock.
@@ -101,7 +129,8 @@ impl OwnCost {
         row.too_short || median(row).is_some_and(|median_ns| median_ns < self.call_ns)
     }
 
-    fn remedy_of_calls(&self, row: &Row, share: &str) -> String {
+    /// `because` says what measuring takes, and ends with that word.
+    fn remedy_of_calls(&self, row: &Row, because: &str) -> String {
         let (name, calls) = (printable(&row.name), row.calls);
         let length = match median(row) {
             Some(median_ns) if median_ns < self.call_ns => {
@@ -116,7 +145,7 @@ impl OwnCost {
             }
         };
         format!(
-            "measuring takes {share} because calls are many and short: `{name}` was called {calls} times, {length}; measure \
+            "{because} calls are many and short: `{name}` was called {calls} times, {length}; measure \
              the loop around it, or leave it out with PROFILER_FILTER=-{name}"
         )
     }
@@ -198,6 +227,7 @@ mod tests {
             processor: 0.709,
             background: 0.0,
             call_ns: 89.0,
+            thread_time_ns: 0.0,
             gpu_time_ns: 0.0,
             non_exhaustive: (),
         }
@@ -210,11 +240,12 @@ mod tests {
             processor: 0.001,
             background: 0.0132,
             call_ns: 17.2,
+            thread_time_ns: 0.0,
             gpu_time_ns: 0.0,
             non_exhaustive: (),
         };
-        let expected = "the profiler itself: 0.079 % of the measured threads' time (about 17 ns a call), 1.32 % of a processor in \
-                        its own threads";
+        let expected = "the profiler itself: 0.079 % of the measured threads' time (about 17 ns a call), and 1.32 % of one core in \
+                        its background threads";
         assert_eq!(cost.notes(&[row("a", 5, 1e6)]), [expected]);
     }
 
@@ -225,13 +256,14 @@ mod tests {
             processor: 0.99,
             background: 0.0,
             call_ns: 17.2,
+            thread_time_ns: 0.0,
             gpu_time_ns: 0.0,
             non_exhaustive: (),
         };
         let mut rows = [row("app::run", 1, 1e9), row("app::add", 58_000_000, 1.3)];
         let advice = |rows: &[Row], length: &str| {
             let expected = format!(
-                "measuring takes 98.1 % of that time because calls are many and short: `app::add` was called 58000000 times, \
+                "measuring takes 98.1 % of the measured threads' time because calls are many and short: `app::add` was called 58000000 times, \
                  {length}; measure the loop around it, or leave it out with PROFILER_FILTER=-app::add"
             );
             assert_eq!(cost.notes(rows)[1..], [expected]);
@@ -258,7 +290,7 @@ mod tests {
     #[test]
     fn calls_that_are_preempted_now_and_then_are_named_if_most_cost_less_than_measuring_them() {
         let notes = on_a_busy_machine().notes(&[preempted("app::add", 17.0)]);
-        let expected = "measuring takes 70.9 % of the program's processor time because calls are many and short: `app::add` was \
+        let expected = "measuring takes much of the program's processor time because calls are many and short: `app::add` was \
                         called 2000000 times, most of them for less than the 89 ns that measuring one takes; measure the \
                         loop around it, or leave it out with PROFILER_FILTER=-app::add";
         assert_eq!(notes[1..], [expected]);
@@ -284,6 +316,7 @@ mod tests {
             processor: 0.3,
             background: 0.0,
             call_ns: 20.0,
+            thread_time_ns: 0.0,
             gpu_time_ns: 4_000.0,
             non_exhaustive: (),
         };
@@ -300,10 +333,38 @@ mod tests {
             "{}",
             notes[0]
         );
-        let expected = "measuring takes 20.0 % of that time, most of it for GPU times: `app::launch` has 900 of them, about \
+        let expected = "measuring takes 20.0 % of the measured threads' time, most of it for GPU times: `app::launch` has 900 of them, about \
                         4.0 µs each on the CPU; measure the function around it instead, or leave it out with \
                         PROFILER_FILTER=-app::launch";
         assert_eq!(notes[1..], [expected]);
+    }
+
+    #[test]
+    fn a_high_cost_of_thread_times_names_what_turns_them_off() {
+        let cost = OwnCost {
+            measured_threads: 0.9,
+            call_ns: 1_300.0,
+            thread_time_ns: 1_150.0,
+            ..OwnCost::default()
+        };
+        let timed = Row {
+            thread_time_total_ns: Some(1e6),
+            ..row("app::add", 2_000_000, 20.0)
+        };
+        let expected = "measuring takes 90.0 % of the measured threads' time, most of it to read the threads' own clocks, \
+                        about 1.1 µs a call: turn thread times off (PROFILER_THREAD_TIME=0), or measure fewer calls";
+        assert_eq!(cost.notes(&[timed])[1..], [expected]);
+        // Only one call in a hundred has a thread time.
+        let few = Row {
+            thread_time_total_ns: Some(1e6),
+            ..row("app::few", 20_000, 20.0)
+        };
+        let notes = cost.notes(&[row("app::add", 2_000_000, 20.0), few]);
+        assert!(
+            notes[1].contains("calls are many and short"),
+            "{}",
+            notes[1]
+        );
     }
 
     #[test]

@@ -96,7 +96,8 @@ pub(super) fn restrict(
         }
     }
     let after = rows.len();
-    Ok((after < before).then(|| format!("{after} of {before} rows, restricted to {to}")))
+    Ok((after < before)
+        .then(|| format!("{after} of {before} rows, restricted to {to} (percentages of all)")))
 }
 
 #[allow(

@@ -314,6 +314,26 @@ pub(super) struct Sorted {
     pub(super) note: Option<String>,
 }
 
+/// The parts of notes on how rows were sorted.
+const NOT_SORTED: &str = "not sorted: ";
+const SORTED_BY: &str = "sorted by ";
+const NO_ROW_HAS: &str = ": no row has ";
+
+/// Returns `true` for a note on how rows were sorted, which holds until they are sorted again.
+pub(super) fn is_of_sorting(note: &str) -> bool {
+    note.starts_with(NOT_SORTED) || note.starts_with(SORTED_BY) && note.contains(NO_ROW_HAS)
+}
+
+/// Sorts rows, and replaces what `notes` say of that.
+pub(super) fn sort_again(
+    rows: &mut [Row],
+    notes: &mut Vec<String>,
+    by: Result<SortKey, SortKeyError>,
+) {
+    notes.retain(|note| !is_of_sorting(note));
+    notes.extend(sort_or_note(rows, by).note);
+}
+
 /// Sorts rows by a key that the program gave. Warns once if it is not valid.
 ///
 /// Rows without a value of the key would come in the order of their names, and a limit on their number would hide those that
@@ -322,8 +342,8 @@ pub(super) fn sort_or_note(rows: &mut [Row], by: Result<SortKey, SortKeyError>) 
     let asked = match by {
         Ok(key) => key,
         Err(error) => {
-            let note = format!("not sorted: {error}");
-            diagnostics::warn_once(&note);
+            let note = format!("{NOT_SORTED}{error}");
+            diagnostics::warn_of_report(&note);
             let (by, note) = (None, Some(note));
             return Sorted { by, note };
         }
@@ -342,7 +362,7 @@ pub(super) fn sort_or_note(rows: &mut [Row], by: Result<SortKey, SortKeyError>) 
     sort(rows, key);
     Sorted {
         by: Some(key),
-        note: (key != asked).then(|| format!("sorted by {key}: no row has {asked}")),
+        note: (key != asked).then(|| format!("{SORTED_BY}{key}{NO_ROW_HAS}{asked}")),
     }
 }
 

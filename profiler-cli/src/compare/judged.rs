@@ -8,7 +8,7 @@ use super::FEWEST_RUNS;
 use super::common::movements;
 use super::metric::Metric;
 use super::row::{Basis, CHANCE, Finding, Movement, Power, Row};
-use super::run::{Figures, Run};
+use super::run::Run;
 use super::statistics::{benjamini_hochberg, median};
 use super::tested::Tested;
 use super::verdict::{Verdict, judge};
@@ -56,7 +56,7 @@ impl Measured {
             let Some(figures) = run.functions.get(name) else {
                 continue;
             };
-            resolution = resolution.max(relative_resolution(figures, metric, middle));
+            resolution = resolution.max(figures.resolution(metric) / middle);
             if metric.is_percentile() {
                 // Values in neighbouring buckets may be as close as those in one.
                 resolution = resolution.max(2.0 * run.percentile_error);
@@ -85,14 +85,6 @@ impl Measured {
 /// which there is no ratio: they count as one unit.
 fn logarithm(value: f64) -> f64 {
     value.max(1.0).ln()
-}
-
-fn relative_resolution(figures: &Figures, metric: Metric, value: f64) -> f64 {
-    match metric {
-        Metric::Allocated => 0.0,
-        metric if metric.is_cuda() => figures.cuda_resolution_ns / value,
-        _ => figures.cpu_resolution_ns / value,
-    }
 }
 
 /// All figures, judged together.

@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use self::metric::Metric;
 pub(crate) use self::power::MOST_RUNS;
 pub(crate) use self::row::{Basis, Change, Finding, Movement, Power, Row};
+use self::run::Figures;
 pub(crate) use self::run::Run;
 pub(crate) use self::statistics::median;
 pub(crate) use self::verdict::Verdict;
@@ -107,6 +108,9 @@ impl Comparison {
             power,
             notes: Vec::new(),
         };
+        if is_by_thread(base, new, options) {
+            comparison.notes.extend(comparison.elapsed_note());
+        }
         comparison.apply(&obstacles);
         comparison.take_notes(&obstacles);
         comparison
@@ -192,6 +196,18 @@ impl Comparison {
         }
     }
 
+    /// Says which functions are judged by their elapsed times although there are thread times.
+    fn elapsed_note(&self) -> Option<String> {
+        let by_elapsed = self.rows.iter().filter(|row| row.metric == Metric::Elapsed);
+        let functions = by_elapsed.count();
+        (functions > 0).then(|| {
+            format!(
+                "{} judged by elapsed time (CPU): a call takes less time than reading its thread's clock",
+                count(functions, "function")
+            )
+        })
+    }
+
     /// Says which change of the functions counts, given what most of them have in common.
     fn common_note(&self, common: &Movement) -> Option<String> {
         let is_chance = common.is_chance();
@@ -269,7 +285,7 @@ fn collect(
     names: &BTreeSet<&str>,
     options: Options,
 ) -> (Vec<Measured>, usize) {
-    let metrics = metrics(base, new, options);
+    let by_thread = is_by_thread(base, new, options);
     let totals = [false, true].map(|is_cuda| {
         let shares: BTreeMap<&str, f64> = names
             .iter()
@@ -288,8 +304,9 @@ fn collect(
     let mut measured = Vec::new();
     let mut small = BTreeSet::new();
     for name in names {
-        for metric in &metrics {
-            let found = Measured::of(base, new, name, *metric);
+        let by_thread = by_thread && !is_mostly_thread_clock(base, new, name);
+        for metric in metrics(by_thread, options) {
+            let found = Measured::of(base, new, name, metric);
             if found.is_some() && !is_large(name, metric.is_cuda()) {
                 small.insert(*name);
             } else {
@@ -303,19 +320,33 @@ fn collect(
     (measured, small.len())
 }
 
-/// Returns the metrics that are compared. A thread time replaces the elapsed time if all runs have thread times.
-fn metrics(base: &[Run], new: &[Run], options: Options) -> Vec<Metric> {
+/// Returns `true` if thread times replace the elapsed times: all runs have them.
+fn is_by_thread(base: &[Run], new: &[Run], options: Options) -> bool {
     let has_thread_times = |run: &Run| {
         let mut functions = run.functions.values();
         functions.any(|function| function.per_call.contains_key(&Metric::Thread))
     };
-    let by_thread = !options.elapsed && base.iter().chain(new).all(has_thread_times);
-    let is_compared = |metric: &Metric| match metric {
+    !options.elapsed && base.iter().chain(new).all(has_thread_times)
+}
+
+/// Returns `true` if reading the thread's clock took longer than a call of the function in any run, so that its elapsed time,
+/// which is without that, says more.
+fn is_mostly_thread_clock(base: &[Run], new: &[Run], name: &str) -> bool {
+    let mut figures = base
+        .iter()
+        .chain(new)
+        .filter_map(|run| run.functions.get(name));
+    figures.any(Figures::is_mostly_thread_clock)
+}
+
+/// Returns the metrics of a function that are compared.
+fn metrics(by_thread: bool, options: Options) -> impl Iterator<Item = Metric> {
+    let is_compared = move |metric: &Metric| match metric {
         Metric::Thread => by_thread,
         Metric::Elapsed => !by_thread,
         metric => options.p95 || !metric.is_percentile(),
     };
-    Metric::ALL.into_iter().filter(is_compared).collect()
+    Metric::ALL.into_iter().filter(is_compared)
 }
 
 /// Returns a function's own time on one clock, over all runs.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use profiler_report::{Environment, Row, SampledGpu, Summary, Timeline, TrackKind};
+use profiler_report::{Environment, OwnCost, Row, SampledGpu, Summary, Timeline, TrackKind};
 
 use super::metric::Metric;
 
@@ -59,15 +59,36 @@ pub(crate) struct Figures {
     pub(crate) calls: f64,
     /// The figures that are known, for one call.
     pub(crate) per_call: BTreeMap<Metric, f64>,
+    /// What reading the thread's clock took in each call, in nanoseconds; zero without thread times.
+    pub(crate) thread_clock_ns: f64,
     /// Differences per call below this many nanoseconds are those of the clock, on the CPU and on the GPU.
     pub(crate) cpu_resolution_ns: f64,
     pub(crate) cuda_resolution_ns: f64,
 }
 
+impl Figures {
+    /// Returns `true` if reading the thread's clock took longer than a call: what is left of such a thread time is the error of
+    /// what was subtracted.
+    pub(super) fn is_mostly_thread_clock(&self) -> bool {
+        let thread = self.per_call.get(&Metric::Thread);
+        thread.is_none_or(|thread_ns| *thread_ns < self.thread_clock_ns)
+    }
+
+    /// Returns the smallest difference of a metric that is not that of its clock.
+    pub(super) fn resolution(&self, metric: Metric) -> f64 {
+        match metric {
+            Metric::Allocated => 0.0,
+            Metric::Thread => self.thread_clock_ns * UNCERTAIN,
+            metric if metric.is_cuda() => self.cuda_resolution_ns,
+            _ => self.cpu_resolution_ns,
+        }
+    }
+}
+
 impl Run {
     pub(crate) fn of_summary(summary: &Summary) -> Self {
         let rows = summary.rows.iter();
-        let functions = rows.map(|row| (row.name.clone(), figures(row, summary.own_cost.call_ns)));
+        let functions = rows.map(|row| (row.name.clone(), figures(row, summary.own_cost)));
         Self {
             environment: summary.environment.clone(),
             functions: functions.collect(),
@@ -91,7 +112,9 @@ impl Run {
             ..Environment::default()
         };
         let rows = timeline.key_averages().rows;
-        let functions = rows.iter().map(|row| (row.name.clone(), figures(row, 0.0)));
+        let functions = rows
+            .iter()
+            .map(|row| (row.name.clone(), figures(row, OwnCost::default())));
         Self {
             environment,
             functions: functions.collect(),
@@ -106,7 +129,10 @@ impl Run {
     }
 }
 
-fn figures(row: &Row, call_ns: f64) -> Figures {
+/// The part of a cost that is not certain: it is subtracted, and depends on the state of the caches.
+const UNCERTAIN: f64 = 0.1;
+
+fn figures(row: &Row, cost: OwnCost) -> Figures {
     let mut per_call = BTreeMap::new();
     let calls = row.calls as f64;
     if let Some(cpu) = row.cpu.filter(|cpu| cpu.calls > 0) {
@@ -132,8 +158,9 @@ fn figures(row: &Row, call_ns: f64) -> Figures {
     Figures {
         calls,
         per_call,
-        // The cost of a call is subtracted. It depends on the state of the caches: a tenth of it is not certain.
-        cpu_resolution_ns: call_ns / 10.0,
+        thread_clock_ns: cost.thread_time_ns,
+        // Without the reading of the thread's clock, which is outside of the elapsed time.
+        cpu_resolution_ns: (cost.call_ns - cost.thread_time_ns).max(0.0) * UNCERTAIN,
         cuda_resolution_ns: CUDA_RESOLUTION_NS,
     }
 }
@@ -153,7 +180,7 @@ mod tests {
         (cuda.total_ns, cuda.self_ns) = (60.0, 60.0);
         let mut row = Row::default();
         (row.calls, row.cuda) = (4, Some(cuda));
-        let figures = figures(&row, 0.0);
+        let figures = figures(&row, OwnCost::default());
         assert_eq!(figures.per_call.get(&Metric::Cuda), Some(&15.0));
         assert_eq!(figures.per_call.get(&Metric::CudaP95), None);
     }

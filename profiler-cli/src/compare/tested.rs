@@ -7,6 +7,8 @@ use super::verdict::{LEAST, Limits};
 
 /// Three values a side have no interval of 95 %.
 const FEWEST_WITH_INTERVAL: usize = 4;
+/// A clock that cannot tell figures apart which differ by less than this fraction says of none that they are the same.
+const COARSE: f64 = 0.25;
 
 /// Two samples, compared as logarithms.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +33,11 @@ impl Tested {
             p: mann_whitney(base, new),
             limits: Limits {
                 threshold: least.max(spread * Noise::luck(runs)),
-                margin: least.max(2.0 * spread),
+                margin: if resolution > COARSE {
+                    0.0
+                } else {
+                    least.max(2.0 * spread)
+                },
             },
             noise: Noise::of(shift, base.len(), new.len(), least),
             runs,

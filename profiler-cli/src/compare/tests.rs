@@ -442,6 +442,83 @@ fn functions_of_one_side_and_small_ones_are_counted() {
     );
 }
 
+/// Gives the functions thread times too, of which reading the thread's clock takes `clock_ns`.
+fn with_thread_times(runs: &mut [Run], clock_ns: f64) {
+    for figures in runs.iter_mut().flat_map(|run| run.functions.values_mut()) {
+        let elapsed = figures.per_call[&Metric::Elapsed];
+        // What was subtracted is not all of it.
+        figures
+            .per_call
+            .insert(Metric::Thread, elapsed.max(clock_ns / 20.0));
+        figures.thread_clock_ns = clock_ns;
+    }
+}
+
+#[test]
+fn functions_shorter_than_a_reading_of_the_threads_clock_are_judged_by_elapsed_time() {
+    let mut random = Random(14);
+    let mut base = runs(&mut random, 8, QUIET, &UNCHANGED, false);
+    let mut new = runs(
+        &mut random,
+        8,
+        QUIET,
+        &[2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0],
+        true,
+    );
+    // The first function takes 10 µs, the others 20 µs and more.
+    with_thread_times(&mut base, 15e3);
+    with_thread_times(&mut new, 15e3);
+    let comparison = Comparison::of(&base, &new, OPTIONS);
+    let row = |name: &str| {
+        let mut rows = comparison.rows.iter().filter(|row| row.name == name);
+        let row = rows.next().expect("it is judged");
+        assert_eq!(rows.next(), None, "{name} is judged once");
+        (row.metric, row.finding.verdict)
+    };
+    assert_eq!(row("app::f0"), (Metric::Elapsed, Verdict::Slower));
+    assert_eq!(row("app::f9").0, Metric::Thread);
+    let note = "1 function judged by elapsed time (CPU): a call takes less time than reading its thread's clock";
+    assert!(
+        comparison.notes.iter().any(|line| line == note),
+        "{:?}",
+        comparison.notes
+    );
+
+    let elapsed = Options {
+        elapsed: true,
+        ..OPTIONS
+    };
+    let comparison = Comparison::of(&base, &new, elapsed);
+    assert!(
+        comparison
+            .rows
+            .iter()
+            .all(|row| row.metric == Metric::Elapsed)
+    );
+    assert!(comparison.notes.iter().all(|line| line != note));
+}
+
+#[test]
+fn what_the_clock_cannot_tell_apart_is_not_the_same() {
+    let mut random = Random(15);
+    let mut base = runs(&mut random, 8, QUIET, &UNCHANGED, false);
+    let mut new = runs(&mut random, 8, QUIET, &UNCHANGED, true);
+    for figures in base
+        .iter_mut()
+        .chain(&mut new)
+        .flat_map(|run| run.functions.values_mut())
+    {
+        figures.cpu_resolution_ns = 5e3;
+    }
+    let comparison = Comparison::of(&base, &new, OPTIONS);
+    let verdict = |name: &str| {
+        let mut rows = comparison.rows.iter().filter(|row| row.name == name);
+        rows.next().map(|row| row.finding.verdict)
+    };
+    assert_eq!(verdict("app::f0"), Some(Verdict::Unclear), "5 of 10 µs");
+    assert_eq!(verdict("app::f9"), Some(Verdict::Same), "5 of 100 µs");
+}
+
 #[test]
 fn another_build_has_no_verdicts() {
     let mut random = Random(13);

@@ -1,6 +1,9 @@
 //! The thread that empties the rings of all threads, and calls the loggers.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use std::time::Duration;
 
 use profiler_host::background::Background;
@@ -19,6 +22,9 @@ use crate::log_record::LogRecord;
 use crate::losses;
 use crate::name::{self, Name};
 use crate::own_cost;
+
+/// `true` while entries stay in the rings unless a flush is requested: see [`hold`].
+static IS_HELD: AtomicBool = AtomicBool::new(false);
 
 static THREAD: Background = Background::new("profiler-log", run, ended);
 /// Requests for a flush of all loggers.
@@ -48,6 +54,21 @@ pub(super) fn wake() {
 #[inline(always)]
 pub(super) fn wake_if_dozing() {
     THREAD.wake_if_dozing();
+}
+
+/// Runs `f`, and leaves entries in the rings after a flush that it requests: what loggers have taken is saved then.
+pub(crate) fn hold<T>(f: impl FnOnce() -> T) -> T {
+    struct EndOnDrop;
+    impl Drop for EndOnDrop {
+        fn drop(&mut self) {
+            IS_HELD.store(false, Release);
+            wake();
+        }
+    }
+    // Before the request, whose round sees it: the one after that takes nothing.
+    IS_HELD.store(true, Release);
+    let _end = EndOnDrop;
+    f()
 }
 
 /// Returns `true` if the collector has ended after too many panics.
@@ -98,10 +119,13 @@ impl Collector {
     fn round(&mut self) -> Option<Duration> {
         // Read before the rings are: records that were pushed before the request are then in this batch.
         let requested = FLUSHES.issued();
+        let is_requested = requested > FLUSHES.answered();
+        if IS_HELD.load(Acquire) && !is_requested {
+            return Some(BUSY);
+        }
         let is_quiet = self.drain().is_empty();
         self.deliver_all();
         let is_due = self.until_flush().is_some_and(|time| time.is_zero());
-        let is_requested = requested > FLUSHES.answered();
         if is_due || is_requested {
             unflushed::flush_all();
             self.unflushed_since = None;

@@ -118,9 +118,15 @@ pub(crate) fn taken() -> u64 {
     LEDGER.lock().taken
 }
 
-/// Returns how many taken entries loggers could not save when they were last flushed.
-pub(crate) fn unsaved() -> u64 {
-    LEDGER.lock().unsaved
+/// Returns how many entries loggers took, how many of these they could not save when they were last flushed, and how many have
+/// no outcome, of which `waiting` are in the rings.
+pub(super) fn outcomes(waiting: usize) -> [u64; 3] {
+    let ledger = LEDGER.lock();
+    [
+        ledger.taken,
+        ledger.unsaved,
+        ledger.pending + waiting as u64,
+    ]
 }
 
 /// Returns where the entries are, except those that threads count in their own cells; `waiting` of them are in the

@@ -15,6 +15,7 @@ use super::{collector, held_up, ledger, unflushed};
 use crate::local;
 use crate::log_record::{LogRecord, LogRequest};
 use crate::losses::{count_dropped, note_full_ring};
+use crate::own_cost;
 use crate::stats::StatCell;
 use crate::switch::with_control;
 
@@ -107,6 +108,16 @@ fn refusal(is_outside: bool) -> Option<DropReason> {
     } else {
         Some(DropReason::Reentrant)
     }
+}
+
+/// Returns what a call that is logged costs beyond others, in nanoseconds.
+pub(crate) fn cost_of_record() -> f64 {
+    own_cost::cost_of_push(|| LogRecord {
+        id: 0,
+        end: 0,
+        elapsed: 0,
+        request: LogRequest::new(1),
+    })
 }
 
 enum PushOutcome {

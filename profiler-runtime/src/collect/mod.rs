@@ -26,7 +26,7 @@ mod log_call;
 mod ring;
 mod unflushed;
 
-pub(crate) use collector::next_step;
+pub(crate) use collector::{hold, next_step};
 pub(crate) use defaults::{
     add_default, open_from_environment, set_default_from, tensorboard_on_demand,
 };
@@ -34,5 +34,6 @@ pub(crate) use entry::LogEntry;
 pub(crate) use flush::flush;
 pub(crate) use gpu_entries::EntrySender;
 pub(crate) use gpu_samples::log_gpu_sample;
-pub(crate) use ledger::{taken, unsaved};
-pub(crate) use log_call::{log, log_early, log_here};
+pub(crate) use ledger::taken;
+pub(crate) use log_call::{cost_of_record, log, log_early, log_here};
+pub(crate) use ring::outcomes;

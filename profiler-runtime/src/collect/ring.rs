@@ -25,6 +25,12 @@ pub(super) fn drain(records: &mut Vec<LogRecord>, entries: &mut Vec<GpuEntry>) {
     GPU_RINGS.drain(entries, ledger::add_pending);
 }
 
+/// Returns how many entries loggers took, how many of these they could not save when they were last flushed, and how many have
+/// not reached their loggers, at one moment.
+pub(crate) fn outcomes() -> [u64; 3] {
+    waiting(ledger::outcomes)
+}
+
 /// Calls `f` with the number of records and entries in the rings, while no thread drains them.
 pub(super) fn waiting<R>(f: impl FnOnce(usize) -> R) -> R {
     RINGS.with_waiting(|records| {

@@ -65,7 +65,9 @@ pub use shared_scope::HandleId;
 pub(crate) use shared_scope::{FirstSegment, Segments, SharedScope, end_elsewhere};
 use slots::CurrentTable;
 pub(crate) use slots::{id_at, slot_index};
-pub(crate) use thread_times::{begin_thread_time, end_thread_time};
+pub(crate) use thread_times::{
+    begin_thread_time, calibrate_thread_time, end_thread_time, thread_time_cost,
+};
 
 /// The part of the per-thread state that a measured call reads and writes.
 // Padded, so that the compiler does not load two fields at once: a wide load after two narrow stores defeats store forwarding.

@@ -9,6 +9,9 @@
 /// A method of a trait is named after the type, the last part of the trait's path, and the method:
 /// `app::model::Mlp::Layer::forward`. The trait is part of the name because a type may implement two traits that have a
 /// method in common (`Display` and `Debug`).
+///
+/// Lifetimes are left out, and so are the arguments of a type if all are parameters of the `impl`, which the compiler writes as `_`
+/// or by their names: `app::Lines` for `app::Lines<'_, _, N>`.
 pub(crate) fn function_name(inner: &str) -> String {
     if depths(inner).last().is_some_and(|(_, depth)| depth > 0) {
         // Brackets do not match: an unknown format.
@@ -22,14 +25,87 @@ pub(crate) fn function_name(inner: &str) -> String {
         .iter()
         .rposition(|part| implementation(part).is_some());
     let Some((index, owner)) = owner.and_then(|at| Some((at, implementation(parts[at])?))) else {
-        return parts.join("::");
+        return without_parameters(&parts.join("::"));
     };
     // The compiler writes the module of an `impl` before it, if that is not the module of the type.
     let rest = parts[index + 1..].iter().copied();
-    std::iter::once(&*owner)
-        .chain(rest)
-        .collect::<Vec<_>>()
-        .join("::")
+    let parts: Vec<&str> = std::iter::once(&*owner).chain(rest).collect();
+    without_parameters(&parts.join("::"))
+}
+
+/// Returns a path without lifetimes, and without lists of arguments that are all parameters.
+fn without_parameters(path: &str) -> String {
+    let mut shown = String::with_capacity(path.len());
+    let (mut copied, mut before, mut literal_end) = (0, 0, 0);
+    let mut all = depths(path);
+    while let Some((index, depth)) = all.next() {
+        let rest = &path[index..];
+        let is_opened = depth > before;
+        before = depth;
+        if index < copied.max(literal_end) {
+            continue;
+        }
+        literal_end = index + char_literal(rest).unwrap_or(0);
+        let of_name =
+            || path[..index].ends_with(|char: char| char.is_alphanumeric() || char == '_');
+        if rest.starts_with('<') && is_opened && of_name() {
+            // The end of the list is where as many brackets are open as before it.
+            let Some((end, _)) = all.find(|&(_, inside)| inside < depth) else {
+                break;
+            };
+            before = depth - 1;
+            shown += &path[copied..index];
+            shown += &arguments(&path[index + 1..end]);
+            copied = end + 1;
+        } else if let Some(length) = lifetime(rest) {
+            // As in `&'a app::M` and `dyn app::Tr + 'a`.
+            let start = &path[copied..index];
+            let is_bound = start.ends_with(" + ");
+            shown += start.strip_suffix(" + ").unwrap_or(start);
+            copied = index + length;
+            if !is_bound && path[copied..].starts_with(' ') {
+                copied += 1;
+            }
+        }
+    }
+    shown + &path[copied..]
+}
+
+/// Returns a list of arguments in its brackets, without lifetimes; nothing if all are parameters.
+fn arguments(list: &str) -> String {
+    let commas = depths(list).filter(|&(at, depth)| depth == 0 && list[at..].starts_with(','));
+    let ends = commas.map(|(at, _)| at).chain([list.len()]);
+    let mut start = 0;
+    let mut arguments = Vec::new();
+    for end in ends {
+        let argument = list[start..end].trim();
+        start = end + 1;
+        if lifetime(argument) != Some(argument.len()) {
+            arguments.push(argument);
+        }
+    }
+    if arguments.iter().all(|argument| is_parameter(argument)) {
+        return String::new();
+    }
+    let shown: Vec<String> = arguments.into_iter().map(without_parameters).collect();
+    format!("<{}>", shown.join(", "))
+}
+
+/// Returns `true` for `_`, and for the name of a constant parameter: types are written with their paths, except for those of the
+/// language, which are in small letters.
+fn is_parameter(argument: &str) -> bool {
+    let is_part = |char: char| char.is_ascii_uppercase() || char.is_ascii_digit() || char == '_';
+    argument.chars().all(is_part) && !argument.starts_with(|char: char| char.is_ascii_digit())
+}
+
+/// Returns the length of the lifetime at the start of `text`, or `None` if there is none.
+fn lifetime(text: &str) -> Option<usize> {
+    let name = text.strip_prefix('\'')?;
+    if char_literal(text).is_some() {
+        return None;
+    }
+    let end = name.find(|char: char| !(char.is_alphanumeric() || char == '_'));
+    Some(1 + end.unwrap_or(name.len()))
 }
 
 /// Returns the path that stands for an `impl` in a name, or `None` if a part of a path is no `impl`.
@@ -175,9 +251,9 @@ mod tests {
         for (inner, name) in [
             ("app::main::Here", "app::main"),
             ("app::model::Mlp::forward::Here", "app::model::Mlp::forward"),
-            ("app::W<_>::get::Here", "app::W<_>::get"),
+            ("app::W<_>::get::Here", "app::W::get"),
             ("app::W<i32>::get::{{closure}}", "app::W<i32>::get"),
-            ("<app::W<_> as app::Tr>::g::Here", "app::W<_>::Tr::g"),
+            ("<app::W<_> as app::Tr>::g::Here", "app::W::Tr::g"),
             ("app::Tr::d::Here", "app::Tr::d"),
             ("app::load::{{closure}}::{{closure}}::Here", "app::load"),
             (
@@ -210,7 +286,7 @@ mod tests {
             ),
             (
                 "<app::Model<_, N> as core::ops::index::Index<usize>>::index::Here",
-                "app::Model<_, N>::Index<usize>::index",
+                "app::Model::Index<usize>::index",
             ),
             ("<dyn app::Tr>::g::Here", "<dyn app::Tr>::g"),
             (
@@ -235,15 +311,32 @@ mod tests {
                 "app::C<'\\'', '\\u{3c}'>::g::Here",
                 "app::C<'\\'', '\\u{3c}'>::g",
             ),
-            (
-                "<&'a app::M as app::Tr<'b>>::g::Here",
-                "<&'a app::M>::Tr<'b>::g",
-            ),
+            ("<&'a app::M as app::Tr<'b>>::g::Here", "<&app::M>::Tr::g"),
             (
                 "<[u8; 1 << 3] as app::Tr<{ (1 >> 3) }, (u8, [u8; 1])>>::g::Here",
                 "<[u8; 1 << 3]>::Tr<{ (1 >> 3) }, (u8, [u8; 1])>::g",
             ),
             ("app::W<<<::g::Here", "app::W<<<::g::Here"),
+            (
+                "app::ReadByLine<'_, _, _, _>::next::Here",
+                "app::ReadByLine::next",
+            ),
+            (
+                "<app::Lines<'_, app::W<_>, _> as core::iter::Iterator>::next::Here",
+                "app::Lines<app::W, _>::Iterator::next",
+            ),
+            (
+                "<&'a mut app::W<'a, [u8; 3], 7> as app::Tr<(&'_ str, _)>>::g::Here",
+                "<&mut app::W<[u8; 3], 7>>::Tr<(&str, _)>::g",
+            ),
+            (
+                "<alloc::boxed::Box<dyn app::Tr + '_> as app::Tr>::g::Here",
+                "alloc::boxed::Box<dyn app::Tr>::Tr::g",
+            ),
+            (
+                "<app::W<N, u8> as app::Tr>::g::Here",
+                "app::W<N, u8>::Tr::g",
+            ),
         ] {
             assert_eq!(function_name(inner), name);
         }

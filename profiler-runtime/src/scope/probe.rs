@@ -7,6 +7,7 @@ use super::open::OpenScope;
 use super::serial::Flags;
 use crate::clock::{self, elapsed, has_counter, now, read_counter};
 use crate::local::{self, Innermost};
+use crate::own_cost::{SLOW_EVERY, Samples};
 use crate::stats::StatCell;
 
 /// The cell of the scopes that are opened here. Nothing reads it.
@@ -27,6 +28,39 @@ pub(crate) fn run_empty_scopes(calls: u32) {
         }
         state.child_ticks.set(child_ticks);
     });
+}
+
+/// A sample of what one end of a scope or a poll takes on the slow path.
+pub(super) struct Sample(Option<u64>);
+
+impl Sample {
+    /// Begins the sample if that of the scope with this serial is due.
+    pub(super) fn begin(serial: u64) -> Self {
+        Self((serial.is_multiple_of(SLOW_EVERY)).then(now))
+    }
+
+    /// [`begin`](Self::begin) for the scope that the thread opens next.
+    pub(super) fn of_next() -> Self {
+        let last = local::with_state(|state| state.last_serial.get());
+        Self::begin(last.map_or(0, |last| last + 1))
+    }
+
+    /// Runs `f`, whose time is counted elsewhere.
+    pub(super) fn without<T>(&mut self, f: impl FnOnce() -> T) -> T {
+        let before = self.0.map(|_| now());
+        let result = f();
+        if let (Some(start), Some(before)) = (&mut self.0, before) {
+            *start += now().saturating_sub(before);
+        }
+        result
+    }
+
+    /// Ends the sample.
+    pub(super) fn end(self, samples: &Samples) {
+        if let Some(start) = self.0 {
+            samples.note(now().saturating_sub(start));
+        }
+    }
 }
 
 /// An odd number, so that the median is one of the times.

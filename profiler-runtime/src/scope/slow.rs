@@ -7,6 +7,7 @@ use profiler_host::diagnostics::catch_own_panic;
 use profiler_host::sync::ReentrancyGuard;
 
 use super::open::{CountOutcome, OpenScope, ScopeArgs, begin_gpu};
+use super::probe::Sample;
 use super::serial::Flags;
 use crate::clock::{elapsed, has_counter, now};
 use crate::collect;
@@ -16,6 +17,7 @@ use crate::local::{self, Innermost, NoCell, Place, SharedScope, ThreadState};
 use crate::log_record::LogRequest;
 use crate::losses;
 use crate::name;
+use crate::own_cost::{SLOW_CLOSINGS, SLOW_OPENINGS};
 use crate::session::{self, EndedScope, RecordEnding};
 use crate::stats::{Ending, StatCell};
 use crate::switch::SiteDecision;
@@ -37,6 +39,7 @@ impl OpenScope {
     ) -> Option<Self> {
         #[cfg(test)]
         SLOWLY_OPENED.set(SLOWLY_OPENED.get() + 1);
+        let mut sample = Sample::of_next();
         local::sweep();
         let mut open = match local::cell_outside(decision.id()) {
             Ok(cell) => local::with_state(|state| Self::push(state, cell))?,
@@ -62,7 +65,7 @@ impl OpenScope {
         let has_range = is_attached && decision.has_ranges() && nvtx::push(decision, serial, step);
         let wants_cuda = is_attached && (decision.is_cuda() || args.gpu.is_some());
         let begun = if wants_cuda {
-            begin_gpu(serial, decision.id(), args.gpu.as_mut()).0
+            sample.without(|| begin_gpu(serial, decision.id(), args.gpu.as_mut()).0)
         } else {
             Flags::NONE
         };
@@ -93,11 +96,13 @@ impl OpenScope {
         if in_linked {
             local::child_opened(open.outer_serial);
         }
-        open.start = now();
         if wants_thread_time {
-            // After the clock: see `close`. If it is not measured, closing finds no entry.
+            // Before the clock is read, as reading the thread's takes longer than many calls. If it is not measured, closing
+            // finds no entry.
             local::begin_thread_time(serial, open.outer_serial.serial());
         }
+        sample.end(&SLOW_OPENINGS);
+        open.start = now();
         Some(open)
     }
 }
@@ -107,9 +112,8 @@ impl OpenScope {
 #[inline(never)]
 pub(super) fn end_slowly(open: &OpenScope) {
     catch_own_panic("a scope was closed", || {
-        let (closed, bound) = open.close();
         let log = open.has(Flags::LOGGED).then(|| LogRequest::new(1));
-        open.dispatch_closed(&closed, bound, log);
+        open.close_and_dispatch(log);
     });
 }
 
@@ -118,8 +122,7 @@ pub(super) fn end_slowly(open: &OpenScope) {
 #[inline(never)]
 pub(super) fn end_logged_slowly(open: &OpenScope, log: LogRequest) {
     catch_own_panic("a scope was closed", || {
-        let (closed, bound) = open.close();
-        open.dispatch_closed(&closed, bound, Some(log));
+        open.close_and_dispatch(Some(log));
     });
 }
 
@@ -127,8 +130,7 @@ pub(super) fn end_logged_slowly(open: &OpenScope, log: LogRequest) {
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 pub(crate) fn end_part(open: &OpenScope) -> Option<super::Part> {
     catch_own_panic("a scope was closed", || {
-        let (closed, bound) = open.close();
-        open.dispatch_closed(&closed, bound, None);
+        let closed = open.close_and_dispatch(None);
         super::Part {
             end: closed.span.end,
             elapsed: closed.span.elapsed,
@@ -186,14 +188,29 @@ pub(super) struct ClosedScope {
 }
 
 impl OpenScope {
+    /// Closes and counts the scope, and passes it on.
+    fn close_and_dispatch(&self, log: Option<LogRequest>) -> ClosedScope {
+        let mut sample = Sample::begin(self.serial());
+        let (closed, bound) = self.close();
+        // The GPU's side is sampled apart, and the step of a session is not what measuring the call takes.
+        let is_counted_elsewhere = self.serial.flags(Flags::CUDA.and(Flags::STEP)) != Flags::NONE;
+        if is_counted_elsewhere {
+            sample.without(|| self.dispatch_closed(&closed, bound, log));
+        } else {
+            self.dispatch_closed(&closed, bound, log);
+        }
+        sample.end(&SLOW_CLOSINGS);
+        closed
+    }
+
     /// Closes and counts the scope. Returns what it shared between threads too, if streams were bound to it.
     fn close(&self) -> (ClosedScope, Option<BoundCall>) {
-        // The thread time began after the clock was read, and ends before: so it is never longer than the elapsed time.
-        let thread_time = self
-            .has(Flags::THREAD_TIME)
-            .then(|| local::end_thread_time(self.serial()));
         let end = now();
         let elapsed = elapsed(self.start, end);
+        // The readings of the thread's clock are around those of the other one, which do not have what they take.
+        let thread_time = self
+            .has(Flags::THREAD_TIME)
+            .then(|| local::end_thread_time(self.serial(), elapsed));
         let panicked = panicking() && !self.has(Flags::UNWINDING);
         let mut shared = None;
         // Before the scope closes, which may remove a handle that was left inside it.

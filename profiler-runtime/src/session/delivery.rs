@@ -21,8 +21,8 @@ pub(super) struct Delivery {
     /// One request for each window that was closed in order to be delivered, answered when its handlers have returned.
     windows: Requests,
     last_trace: Lock<Option<Arc<Trace>>>,
-    /// `true` if the last trace is kept for [`Profile::trace`](crate::Profile::trace).
-    keeps_trace: AtomicBool,
+    /// `true` if the last trace is kept for [`Profile::trace`](crate::Profile::trace), also if handlers get it.
+    keeps_trace: bool,
     /// `true` if the handlers' thread has ended after too many panics.
     has_failed: AtomicBool,
 }
@@ -33,7 +33,7 @@ impl Delivery {
             queue: WindowQueue::default(),
             windows: Requests::new(),
             last_trace: Lock::default(),
-            keeps_trace: AtomicBool::new(keeps_trace),
+            keeps_trace,
             has_failed: AtomicBool::new(false),
         }
     }
@@ -64,11 +64,6 @@ impl Delivery {
     pub(super) fn give_up(&self) {
         self.has_failed.store(true, Relaxed);
         self.windows.recheck_served();
-    }
-
-    /// Keeps the last trace even though there are handlers.
-    pub(super) fn keep_trace(&self) {
-        self.keeps_trace.store(true, Relaxed);
     }
 
     /// Returns the last trace, if traces are kept.
@@ -123,7 +118,7 @@ impl Delivery {
             handler.call(&trace);
         }
         let _busy = ReentrancyGuard::try_enter();
-        let before = if self.keeps_trace.load(Relaxed) {
+        let before = if self.keeps_trace {
             self.last_trace.lock().replace(Arc::new(trace))
         } else {
             drop(trace);

@@ -119,7 +119,8 @@ impl Session {
             state: Lock::with(SessionState::new(options), || {
                 SessionState::new(SessionOptions::DEFAULT)
             }),
-            delivery: Arc::new(Delivery::new(handlers.is_empty())),
+            // Nothing asks the environment's session for a trace.
+            delivery: Arc::new(Delivery::new(!is_environment)),
             has_ended: AtomicBool::new(false),
             is_environment,
         });
@@ -368,6 +369,7 @@ impl Session {
             first,
             lost_before: lost,
             lost_after: lost,
+            had_warmup: state.action == Action::Warmup,
             lost_work_before: WorkLosses::now(),
             closing_sample: None,
         };

@@ -67,8 +67,9 @@ pub use profile_builder::{DEFAULT_CAPACITY, ProfileBuilder};
 pub use profiler_report::MemoryUse;
 #[cfg(test)]
 pub(crate) use record::ScopeDetails;
-pub(crate) use record::{NONE, RecordKind, ScopeRecord, ThreadInfo};
+pub(crate) use record::{NONE, RecordKind, ScopeRecord, ThreadInfo, cost_of_record};
 pub(crate) use recording::{is_recording, wants_details, wants_shapes};
+pub(crate) use ring::recorded;
 pub use shape::{Dimension, ToShape};
 pub(crate) use trace::CUT_SHORT;
 #[cfg(test)]

@@ -52,7 +52,7 @@ impl Profile {
     }
 
     /// Ends the session. An open window is delivered as it is; a warm-up is discarded. Handlers may run later:
-    /// [`wait`](Self::wait) waits for them.
+    /// [`wait`](Self::wait) waits for them. [`trace`](Self::trace) returns the last window then.
     pub fn stop(&self) {
         if let Some(session) = &self.session {
             session.stop();
@@ -125,9 +125,8 @@ impl Profile {
         session.map_or(Action::None, |session| session.action())
     }
 
-    /// Returns the last window of a session without
-    /// [`on_trace_ready`](crate::session::ProfileBuilder::on_trace_ready), or `None` before the first one is complete;
-    /// [`wait`](Self::wait) waits for it. A window is kept until the next one replaces it.
+    /// Returns the last window whose handlers have returned, or `None` before the first one; [`wait`](Self::wait) waits for
+    /// it. A window is kept until the next one replaces it.
     #[must_use]
     pub fn trace(&self) -> Option<Arc<Trace>> {
         self.session.as_ref()?.delivery.last_trace()
@@ -171,14 +170,12 @@ pub enum ProfileError {
         /// How long the call waited.
         waited: Duration,
     },
-    /// The windows went to handlers.
-    #[error(
-        "the windows of the session went to its handlers: take them there, or leave out `on_trace_ready`"
-    )]
-    Delivered,
+    /// The last window was lost.
+    #[error("the windows of the session were lost as they were put together: a warning says why")]
+    Lost,
     /// There was no window.
     #[error("the schedule recorded no window: run at least as many steps as it waits and warms up")]
     NoWindow,
 }
 
-debug_with_message!(ProfileError: NoActivity, NoThread, Forked, NotReady, Delivered, NoWindow);
+debug_with_message!(ProfileError: NoActivity, NoThread, Forked, NotReady, Lost, NoWindow);

@@ -255,7 +255,6 @@ impl ProfileBuilder {
     pub fn run<T>(self, f: impl FnOnce(&Profile) -> T) -> (T, Result<Arc<Trace>, ProfileError>) {
         match self.start() {
             Ok(profile) => {
-                profile.keep_trace();
                 let value = f(&profile);
                 (value, profile.last_window())
             }
@@ -268,20 +267,12 @@ impl ProfileBuilder {
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Profile {
-    /// Keeps the last trace even though there are handlers.
-    fn keep_trace(&self) {
-        if let Some(session) = &self.session {
-            session.delivery.keep_trace();
-        }
-    }
-
     /// Ends the session, waits for its last window, at most ten seconds, and returns it: what `prof` is after the block of
-    /// `with profile(…) as prof:`.
+    /// `with profile(…) as prof:`. The handlers of [`on_trace_ready`](ProfileBuilder::on_trace_ready) get it too.
     ///
     /// # Errors
     ///
-    /// Returns an error if the window is not complete in time, if there was none, or if all have gone to the handlers of
-    /// [`on_trace_ready`](ProfileBuilder::on_trace_ready) before.
+    /// Returns an error if the window is not complete in time, or if there was none.
     ///
     /// # Examples
     ///
@@ -295,7 +286,6 @@ impl Profile {
     /// # Ok::<(), profiler_runtime::session::ProfileError>(())
     /// ```
     pub fn finish(self) -> Result<Arc<Trace>, ProfileError> {
-        self.keep_trace();
         self.last_window()
     }
 
@@ -310,7 +300,7 @@ impl Profile {
             .as_ref()
             .map_or(0, |session| session.delivery.closed());
         self.trace().ok_or(if closed > 0 {
-            ProfileError::Delivered
+            ProfileError::Lost
         } else {
             ProfileError::NoWindow
         })

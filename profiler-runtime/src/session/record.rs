@@ -6,6 +6,7 @@ use std::sync::Arc;
 use profiler_report::MemoryUse;
 
 use super::ended::RecordEnding;
+use crate::own_cost;
 
 /// The index that means "none".
 pub(crate) const NONE: u32 = u32::MAX;
@@ -43,6 +44,23 @@ pub(crate) enum RecordKind {
     Poll { future: u64 },
     /// A future, from its first poll to its end; `polled` is the sum of its polls in ticks.
     Future { polled: i64 },
+}
+
+/// Returns what a call that a session records costs beyond others, in nanoseconds.
+pub(crate) fn cost_of_record() -> f64 {
+    own_cost::cost_of_push(|| ScopeRecord {
+        name: 0,
+        ending: RecordEnding::Returned,
+        thread: 0,
+        has_cpu: true,
+        serial: 0,
+        parent: 0,
+        start: 0,
+        elapsed: 0,
+        cuda: 0,
+        kind: RecordKind::Scope,
+        extra: None,
+    })
 }
 
 impl ScopeRecord {

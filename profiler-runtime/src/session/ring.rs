@@ -10,6 +10,8 @@ use super::record::{ScopeRecord, ThreadInfo};
 pub(super) static RINGS: Rings<ScopeRecord, Arc<ThreadInfo>> = Rings::new();
 /// Scopes that found their ring full, or had no ring because the thread was ending.
 static RING_FULL: AtomicU64 = AtomicU64::new(0);
+/// Scopes that were recorded so far.
+static RECORDED: AtomicU64 = AtomicU64::new(0);
 /// Scopes that were lost because memory was short.
 static NO_MEMORY: AtomicU64 = AtomicU64::new(0);
 
@@ -38,6 +40,11 @@ pub(super) fn lost() -> Lost {
     }
 }
 
+/// Returns how many scopes were recorded so far.
+pub(crate) fn recorded() -> u64 {
+    RECORDED.load(Relaxed)
+}
+
 /// Counts scopes that have no ring to go to, or were lost on their way.
 pub(super) fn lose(scopes: u64) {
     RING_FULL.fetch_add(scopes, Relaxed);
@@ -50,11 +57,14 @@ pub(super) fn lose_for_memory() {
 
 /// Calls `take` with each scope that is in the rings now. A scope whose `take` panics counts as lost.
 pub(super) fn drain(mut take: impl FnMut(&Arc<ThreadInfo>, ScopeRecord)) {
+    let mut recorded = 0;
     RINGS.drain_each(|thread, record| {
+        recorded += 1;
         let at_hand = CountedIfDropped;
         take(thread, record);
         std::mem::forget(at_hand);
     });
+    RECORDED.fetch_add(recorded, Relaxed);
 }
 
 /// Counts one lost scope when a panic drops it.

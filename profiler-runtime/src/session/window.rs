@@ -31,6 +31,8 @@ pub(super) struct WindowSpec {
     pub(super) first: WallAnchor,
     /// Losses up to the moment it opened.
     pub(super) lost_before: Lost,
+    /// `true` if a warm-up came before it.
+    pub(super) had_warmup: bool,
     /// Launches and records of the devices that were lost up to that moment.
     pub(super) lost_work_before: WorkLosses,
     /// Losses up to the moment it closed. The window that follows it without a gap has the same in `lost_before`, so that

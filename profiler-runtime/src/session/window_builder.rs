@@ -368,7 +368,11 @@ fn gaps(spec: &WindowSpec, recording: Recording) -> Vec<WorkGap> {
         } else if is_late {
             add(
                 (from.max(starting.0), to.min(starting.1)),
-                GapReason::Starting,
+                if spec.had_warmup {
+                    GapReason::StartingAfterWarmup
+                } else {
+                    GapReason::Starting
+                },
             );
         }
     }
@@ -386,5 +390,39 @@ fn no_cuda_reason(status: &Status) -> String {
             format!("{status}: leave out `Activity::Cuda` if the program does not use CUDA")
         }
         status => status.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::work_joiner::tests::window;
+    use super::*;
+
+    #[test]
+    fn a_step_of_warm_up_is_advised_where_there_was_none() {
+        let since = clock().in_ticks(Duration::from_millis(1));
+        let recording = Recording {
+            since,
+            idle_until: 0,
+            other_clock: None,
+        };
+        let advice = |had_warmup| {
+            let spec = WindowSpec {
+                opened: 1,
+                closed: Some(2 * since),
+                toggles: vec![(1, SessionOptions::DEFAULT)],
+                had_warmup,
+                ..window(1)
+            };
+            let gaps = gaps(&spec, recording).into_iter();
+            gaps.map(|gap| gap.reason.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            [false, true].map(advice),
+            [
+                ["CUPTI was starting; record a step of warm-up"],
+                ["CUPTI was starting; record more steps of warm-up"]
+            ]
+        );
     }
 }

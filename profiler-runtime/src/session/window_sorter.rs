@@ -501,6 +501,7 @@ mod tests {
             first: WallAnchor::narrow(),
             lost_before: ring::lost(),
             lost_after: ring::lost(),
+            had_warmup: false,
             lost_work_before: WorkLosses::now(),
             closing_sample: None,
         }

@@ -44,6 +44,8 @@ pub(crate) struct WorkGap {
 pub(crate) enum GapReason {
     /// CUPTI was starting.
     Starting,
+    /// CUPTI was starting, and had not finished by the end of the warm-up.
+    StartingAfterWarmup,
     /// The program had turned the collection off.
     Off,
 }
@@ -52,6 +54,7 @@ impl GapReason {
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Starting => "CUPTI was starting; record a step of warm-up",
+            Self::StartingAfterWarmup => "CUPTI was starting; record more steps of warm-up",
             Self::Off => "collection of `Activity::Cuda` was turned off",
         }
     }

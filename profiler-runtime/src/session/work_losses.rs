@@ -81,7 +81,7 @@ impl LostWork {
             ),
             (
                 self.no_buffer,
-                "or more records of kernels and copies found all buffers in use: record fewer steps",
+                "or more records of kernels and copies found all buffers in use: launch from fewer threads at once",
             ),
             (
                 self.unreadable,
@@ -97,7 +97,12 @@ impl LostWork {
             ),
             (
                 self.incomplete,
-                "launches had no record of their work when the window was delivered: have the device finish before `step`",
+                if self.dropped + self.no_buffer + self.unreadable + self.queue_full > 0 {
+                    "launches had no record of their work when the window was delivered: lost as said above, or the device had \
+                     not finished"
+                } else {
+                    "launches had no record of their work when the window was delivered: have the device finish before `step`"
+                },
             ),
             (
                 self.without_time,

@@ -66,15 +66,17 @@ fn of_process(ring_full: Option<u64>) -> Summary {
         })
         .filter(|(_, entries)| *entries > 0)
         .collect();
+    let [delivered, unsaved, pending] = collect::outcomes();
     Summary {
         schema: Schema,
         environment: environment::of_process(),
         cuda: cuda::health(),
         wall_ns: clock().nanoseconds(clock().since_origin() as f64),
         percentile_error: profiler_report::internal::RELATIVE_ERROR,
-        delivered: collect::taken(),
+        delivered,
         dropped,
-        unsaved: collect::unsaved(),
+        unsaved,
+        pending,
         unmeasured: losses::unmeasured(),
         refused: losses::refused(),
         lost_spans: losses::lost_spans(),

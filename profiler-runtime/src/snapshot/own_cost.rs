@@ -6,11 +6,14 @@ use profiler_report::internal::gpu_times;
 use profiler_report::{OwnCost, Row};
 
 use crate::clock::{clock, now};
-use crate::own_cost;
+use crate::collect;
+use crate::local;
+use crate::own_cost::{self, GPU_SCOPES};
 use crate::scope::run_empty_scopes;
+use crate::session;
 
-/// Returns the cost of an ordinary call in nanoseconds. Measured once, with a cell that belongs to no name.
-fn cost_of_call() -> f64 {
+/// Returns the cost of an ordinary call in nanoseconds: on the fast path. Measured once, with a cell that belongs to no name.
+fn cost_of_fast_call() -> f64 {
     static COST: RaceCell<f64> = RaceCell::new();
     *COST.get_or_init(|| {
         const CALLS: u32 = 512;
@@ -25,15 +28,36 @@ fn cost_of_call() -> f64 {
     })
 }
 
+/// Returns the cost of calls, without their GPU times, in nanoseconds.
+fn cost_of_calls(calls: u64) -> f64 {
+    let (slow, cost_of_slow) = own_cost::slow_calls();
+    // The polls of a future may be more than its calls.
+    let fast = calls.saturating_sub(slow);
+    fast as f64 * cost_of_fast_call() + cost_of_slow + cost_of_records()
+}
+
+/// Returns the cost of handing on the calls that were logged and those that sessions recorded, in nanoseconds.
+fn cost_of_records() -> f64 {
+    static LOGGED: RaceCell<f64> = RaceCell::new();
+    static RECORDED: RaceCell<f64> = RaceCell::new();
+    let cost = |records: u64, cost: &RaceCell<f64>, measure: fn() -> f64| match records {
+        0 => 0.0,
+        records => records as f64 * cost.get_or_init(measure),
+    };
+    cost(collect::taken(), &LOGGED, collect::cost_of_record)
+        + cost(session::recorded(), &RECORDED, session::cost_of_record)
+}
+
 pub(super) fn of(rows: &[Row], wall_ns: f64) -> OwnCost {
     let calls: u64 = rows
         .iter()
         .map(|row| row.calls)
         .fold(0, u64::saturating_add);
+    let of_calls = cost_of_calls(calls);
     let on_gpu: u64 = rows.iter().map(gpu_times).fold(0, u64::saturating_add);
     let on_gpu = on_gpu.saturating_add(own_cost::more_gpu_times());
-    let gpu_time_ns = own_cost::median_sample();
-    let measured = calls as f64 * cost_of_call() + on_gpu as f64 * gpu_time_ns;
+    let gpu_time_ns = GPU_SCOPES.median();
+    let measured = of_calls + on_gpu as f64 * gpu_time_ns;
     let self_ns: f64 = rows
         .iter()
         .filter_map(|row| row.cpu)
@@ -43,7 +67,12 @@ pub(super) fn of(rows: &[Row], wall_ns: f64) -> OwnCost {
         measured_threads: share_of_threads(measured, wall_ns, self_ns),
         processor: processor_time().map_or(0.0, |used| (measured / used.max(1) as f64).min(1.0)),
         background: own_cost::background_ns() as f64 / wall_ns.max(1.0),
-        call_ns: cost_of_call(),
+        call_ns: if calls > 0 {
+            of_calls / calls as f64
+        } else {
+            cost_of_fast_call()
+        },
+        thread_time_ns: local::thread_time_cost(),
         gpu_time_ns,
         non_exhaustive: (),
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use profiler_host::process::exit::{Hook, Phase, Run, register};
 
+use super::closing::close;
 use super::flush::flush;
 use super::{exit_summary, written};
 use crate::cuda;
@@ -13,21 +14,14 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// How long it waits for those that were called after the first run of the hooks.
 const LATER_TIMEOUT: Duration = Duration::from_millis(100);
 
-static LOGGERS: Hook = Hook {
-    phase: Phase::Loggers,
-    run: |run| {
-        flush(match run {
-            Run::First => TIMEOUT,
-            Run::Later => LATER_TIMEOUT,
-        });
-    },
-};
-
 static SUMMARY: Hook = Hook {
     phase: Phase::Summary,
     run: |run| {
-        cuda::nvml::last_sample();
-        exit_summary::write_at_exit(run);
+        let timeout = match run {
+            Run::First => TIMEOUT,
+            Run::Later => LATER_TIMEOUT,
+        };
+        close(|| flush(timeout), || exit_summary::write_at_exit(run));
         written::say();
     },
 };
@@ -44,7 +38,7 @@ static DRIVER: Hook = Hook {
 /// Registers the hooks. Returns `false` if the system takes no more exit handlers.
 pub(super) fn register_all() -> bool {
     let mut is_registered = true;
-    for hook in [&LOGGERS, &SUMMARY, &DRIVER] {
+    for hook in [&SUMMARY, &DRIVER] {
         is_registered &= register(hook);
     }
     is_registered

@@ -7,11 +7,13 @@ use std::time::Duration;
 use profiler_host::diagnostics::{self, catch_own_panic};
 use profiler_log::{IntoLogger, Logger};
 
+use super::closing::close;
 use super::flush::flush_and_close;
 use super::{exit_summary, folders, summary_writer};
 use crate::collect;
 use crate::config::{Backend, Filter, LONGEST_INTERVAL, SHORTEST_INTERVAL, SummaryTarget};
 use crate::cuda::{self, CudaError};
+use crate::local;
 use crate::session;
 use crate::startup::error::InitError;
 use crate::switch::{self, NEVER_MEASURES, with_control};
@@ -285,6 +287,9 @@ impl Builder {
                   `let _profiler = profiler_runtime::builder().init()?;`"]
     pub fn init(self) -> Result<ProfilerGuard, InitError> {
         super::ensure_started();
+        if self.thread_time == Some(true) {
+            local::calibrate_thread_time();
+        }
         if let Some(objection) = self.summary.as_ref().and_then(SummaryTarget::objection) {
             diagnostics::warn_once(&objection);
         }
@@ -416,9 +421,9 @@ impl Drop for ProfilerGuard {
             catch_own_panic("sessions were closed", || {
                 session::finish(CLOSE_TIMEOUT, session::FinishMode::Environment);
             });
-            catch_own_panic("loggers were flushed", || flush_and_close(CLOSE_TIMEOUT));
-            catch_own_panic("the last sample was taken", cuda::nvml::last_sample);
-            catch_own_panic("the summary was written", exit_summary::write);
+            catch_own_panic("the last summary was written", || {
+                close(|| flush_and_close(CLOSE_TIMEOUT), exit_summary::write);
+            });
         }
     }
 }

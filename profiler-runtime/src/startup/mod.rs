@@ -3,6 +3,7 @@
 //! [`ensure_started`] starts what the environment asks for. [`init`] and its guard do the same explicitly, with errors
 //! and at a known time. `exit_hooks` does what the guard does for programs without one.
 
+mod closing;
 mod enabled;
 #[cfg(feature = "trace")]
 mod environment;
@@ -36,7 +37,7 @@ use profiler_host::sync::{Lock, ReentrancyGuard};
 
 use crate::cuda::nvtx;
 use crate::switch::{self, NEVER_MEASURES, with_control};
-use crate::{clock, collect, cuda, scope, session};
+use crate::{clock, collect, cuda, local, scope, session};
 
 pub use enabled::{is_enabled, pause, set_enabled};
 pub use error::InitError;
@@ -86,6 +87,9 @@ pub(crate) fn ensure_started() {
         }
         process::fork::set_home();
         scope::calibrate();
+        if settings.thread_time {
+            local::calibrate_thread_time();
+        }
         collect::set_default_from(&settings);
         let has_exit_hooks = exit_hooks::register_all();
         switch::publish();

@@ -168,8 +168,13 @@ impl StatCell {
         if self.leave(serial) {
             return true;
         }
+        let leaked = self.presumed_leaked.get();
+        if leaked == 0 {
+            // Another call of the name was open when it opened, and may have closed before it: the time of both is in that one's.
+            return false;
+        }
         // It had been presumed leaked: undo that. The call is recursive only if an outer call of the name is open.
-        self.forget_presumed_leaked();
+        self.presumed_leaked.set(leaked - 1);
         self.outermost.get() == 0
     }
 
@@ -483,6 +488,17 @@ mod tests {
         cell.enter(6);
         assert!(!cell.leave_late(5));
         assert!(cell.leave(6) && !cell.is_open());
+    }
+
+    #[test]
+    fn a_scope_that_outlives_the_one_around_it_is_recursive() {
+        let cell = StatCell::new();
+        cell.enter(5);
+        cell.enter(6);
+        assert!(cell.leave_late(5));
+        assert!(!cell.leave_late(6) && !cell.is_open());
+        cell.enter(7);
+        assert!(cell.leave(7), "nothing is open any more");
     }
 
     #[test]

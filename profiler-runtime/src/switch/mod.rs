@@ -113,6 +113,8 @@ pub(crate) struct Control {
     was_paused: bool,
     /// The number of [`pause`] calls that are running.
     bypasses: u32,
+    /// The number of [`hold`] calls that are running.
+    holds: u32,
     generation: u32,
     /// When measuring was off, in ticks.
     off: Spans,
@@ -179,6 +181,7 @@ impl Control {
             was_turned_off: false,
             was_paused: false,
             bypasses: 0,
+            holds: 0,
             generation: GENERATION,
             off: Spans::new(),
             off_since: None,
@@ -233,7 +236,7 @@ impl Control {
     }
 
     fn is_on(&self) -> bool {
-        self.settings.enabled && self.bypasses == 0 && !NEVER_MEASURES
+        self.settings.enabled && self.bypasses == 0 && self.holds == 0 && !NEVER_MEASURES
     }
 
     fn word(&self) -> u32 {
@@ -404,6 +407,20 @@ pub(crate) fn pause<T>(f: impl FnOnce() -> T) -> T {
         control.bypasses = control.bypasses.saturating_add(1);
         control.was_paused = true;
     });
+    let _end = EndOnDrop;
+    f()
+}
+
+/// Runs `f` with measuring off on all threads while the profiler closes, which is no doing of the program: what `f` counts are
+/// all calls that there are.
+pub(crate) fn hold<T>(f: impl FnOnce() -> T) -> T {
+    struct EndOnDrop;
+    impl Drop for EndOnDrop {
+        fn drop(&mut self) {
+            with_control(|control| control.holds = control.holds.saturating_sub(1));
+        }
+    }
+    with_control(|control| control.holds = control.holds.saturating_add(1));
     let _end = EndOnDrop;
     f()
 }

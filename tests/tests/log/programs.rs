@@ -113,3 +113,30 @@ fn a_disk_that_fills_up_is_said_once_and_the_program_goes_on() {
         "every entry is accounted for: {text}"
     );
 }
+
+#[test]
+fn entries_of_threads_that_run_as_the_program_ends_are_each_in_one_number_and_the_delivered_ones_are_in_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, file) = (dir.path().join("log"), dir.path().join("summary.json"));
+    for _ in 0..3 {
+        let _ = std::fs::remove_dir_all(&log);
+        let status = program(&["running-threads"], &log)
+            .env("PROFILER_SUMMARY", &file)
+            .status()
+            .unwrap();
+        assert!(status.success());
+        let text = std::fs::read_to_string(&file).unwrap();
+        let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let number = |value: &serde_json::Value| value.as_u64().expect("a number");
+        let sum = |values: Vec<&serde_json::Value>| values.into_iter().map(number).sum::<u64>();
+        let rows = summary["rows"].as_array().unwrap();
+        let calls = sum(rows.iter().map(|row| &row["calls"]).collect());
+        let dropped = sum(summary["dropped"].as_object().unwrap().values().collect());
+        let delivered = number(&summary["delivered"]);
+        let entries = delivered + dropped + number(&summary["pending"]);
+        // Each of the four threads may have ended one call between the readings of the two numbers.
+        assert!(calls.abs_diff(entries) <= 4, "{calls} {entries}: {text}");
+        let written = event_files::only_file(&log).scalars.len() as u64;
+        assert_eq!(written, delivered - number(&summary["unsaved"]));
+    }
+}

@@ -83,13 +83,13 @@ fn impl_blocks() {
     assert_calls(
         HERE,
         &[
-            ("Model<_, N>::new", 0),
-            ("Model<_, N>::forward", 1),
-            ("Model<_, N>::left_out", 0),
-            ("Model<_, N>::later", 1),
-            ("Model<_, N>::careful", 1),
-            ("Model<_, N>::with", 1),
-            ("Model<_, N>::Index<usize>::index", 1),
+            ("Model::new", 0),
+            ("Model::forward", 1),
+            ("Model::left_out", 0),
+            ("Model::later", 1),
+            ("Model::careful", 1),
+            ("Model::with", 1),
+            ("Model::Index<usize>::index", 1),
         ],
     );
     assert_eq!(calls("a name of its own"), expected(1));

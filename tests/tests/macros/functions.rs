@@ -164,7 +164,7 @@ fn methods_of_traits() {
             ("Layer::double", 2),
             ("Layer::fixed", 1),
             ("Dense::Layer::width", 3),
-            ("::alloc::vec::Vec<_>::Layer::width", 1),
+            ("::alloc::vec::Vec::Layer::width", 1),
         ],
     );
 }
@@ -228,8 +228,8 @@ fn generics_and_impl_trait() {
     assert_calls(
         HERE,
         &[
-            ("Wrap<_, N>::last", 2),
-            ("Wrap<_, N>::map", 1),
+            ("Wrap::last", 2),
+            ("Wrap::map", 1),
             ("generics_and_impl_trait::longest", 1),
             ("generics_and_impl_trait::show", 2),
             ("generics_and_impl_trait::adder", 1),

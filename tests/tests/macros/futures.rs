@@ -408,8 +408,8 @@ fn boxed_futures_that_are_passed_on() {
     assert_eq!([run(passes.call()), run(passes.call_early())], [1, 3]);
     assert_eq!(run(shared(Box::pin(ready(1)))), 1);
     assert_eq!(run(unpinned(vec![Box::new(ready(1))])), 1);
-    assert_futures("Passes<_>::call", 1);
-    assert_futures("Passes<_>::call_early", 2);
+    assert_futures("Passes::call", 1);
+    assert_futures("Passes::call_early", 2);
     assert_futures("boxed_futures_that_are_passed_on::shared", 1);
     assert_futures("boxed_futures_that_are_passed_on::unpinned", 1);
 }

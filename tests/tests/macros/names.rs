@@ -280,7 +280,7 @@ fn instances_share_a_name_or_have_their_own() {
         ("apart<&str>", 1),
         ("Wrap<u8>::get", 1),
         ("Wrap<char>::get", 1),
-        ("Wrap<_>::get_together", 2),
+        ("Wrap::get_together", 2),
     ] {
         assert_calls(HERE, &[(&format!("{at}::{name}"), made)]);
     }

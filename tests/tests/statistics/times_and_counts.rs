@@ -113,6 +113,28 @@ fn guards_dropped_out_of_order_keep_their_times() {
 }
 
 #[test]
+fn guards_of_one_name_that_overlap_count_no_instant_twice() {
+    let elapsed = std::time::Instant::now();
+    for _ in 0..10 {
+        let older = scope!("exact: overlapping");
+        let younger = scope!("exact: overlapping");
+        work(200);
+        drop(older);
+        drop(younger);
+    }
+    let elapsed = elapsed.elapsed().as_nanos() as f64;
+    let row = row("exact: overlapping");
+    assert_eq!(
+        (row.calls, row.primitive_calls),
+        (if_measuring(20), if_measuring(10))
+    );
+    if measuring() {
+        let total = row.cpu().total_ns;
+        assert!(total >= 10.0 * 200e3 && total <= elapsed, "{total} {elapsed}");
+    }
+}
+
+#[test]
 fn a_forgotten_guard_stays_open_and_disturbs_nobody() {
     {
         let _outer = scope!("exact: around forgotten");

@@ -251,6 +251,25 @@ fn own(builder: impl FnOnce(Own) -> ProfileBuilder) -> Arc<Profile> {
 }
 
 #[test(measuring)]
+fn the_last_window_is_returned_also_after_handlers_had_it() {
+    let (sender, seen) = mpsc::channel();
+    let profile = each_step()
+        .on_trace_ready(move |trace: &Trace| sender.send(trace.cycle()))
+        .start()
+        .expect("started");
+    profile.step();
+    assert_eq!(seen.recv_timeout(PATIENCE), Ok(0));
+    drop(scope!("handlers: last"));
+    profile.stop();
+    assert!(profile.wait(PATIENCE));
+    let stopped = profile.trace().expect("the last window");
+    assert_eq!((stopped.cycle(), count(&stopped, "handlers: last")), (1, 1));
+    let finished = profile.finish().expect("the last window");
+    assert!(Arc::ptr_eq(&stopped, &finished));
+    assert_eq!(seen.try_iter().collect::<Vec<_>>(), [1]);
+}
+
+#[test(measuring)]
 fn a_handler_may_step_and_stop_its_own_session() {
     let (sender, seen) = mpsc::channel();
     let profile = own(|own| {

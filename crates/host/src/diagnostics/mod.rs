@@ -11,4 +11,4 @@ pub use printable::printable;
 pub use similar::{did_you_mean, similar};
 /// Returns how many edits make one word of the other: changed, added and removed letters, and swaps of two neighbours.
 pub use strsim::osa_distance as edit_distance;
-pub use warnings::{is_on_stderr, notices, warn_once};
+pub use warnings::{is_on_stderr, notices, warn_of_report, warn_once};

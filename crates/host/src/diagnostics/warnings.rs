@@ -20,6 +20,8 @@ static WARNINGS: Lock<Vec<Warning>> = Lock::new(Vec::new());
 struct Warning {
     message: String,
     on_stderr: bool,
+    /// `false` if summaries do not repeat it.
+    is_notice: bool,
 }
 
 fn warnings() -> Locked<'static, Vec<Warning>> {
@@ -29,6 +31,15 @@ fn warnings() -> Locked<'static, Vec<Warning>> {
 /// Emits a warning, unless it was emitted before: to `tracing`, or to standard error in a program without a subscriber.
 /// The summary repeats it.
 pub fn warn_once(message: &str) {
+    warn(message, true);
+}
+
+/// Emits a warning as [`warn_once`] does, which no summary repeats: it is about one report, which says it itself.
+pub fn warn_of_report(message: &str) {
+    warn(message, false);
+}
+
+fn warn(message: &str, is_notice: bool) {
     // The message may contain names and errors of the program.
     let printable = printable(message);
     let mut message = &*printable;
@@ -52,6 +63,7 @@ pub fn warn_once(message: &str) {
         warnings.push(Warning {
             message: message.to_owned(),
             on_stderr,
+            is_notice,
         });
     }
     if is_child {
@@ -102,11 +114,12 @@ fn mark_unwritten(message: &str) {
     }
 }
 
-/// Returns all warnings so far, for the summary.
+/// Returns all warnings so far that summaries repeat.
 pub fn notices() -> Vec<String> {
     let _guard = ReentrancyGuard::try_enter();
     let messages = warnings()
         .iter()
+        .filter(|known| known.is_notice)
         .map(|known| known.message.clone())
         .collect();
     with_abandoned(messages, sync::abandoned())
@@ -144,6 +157,16 @@ mod tests {
             .iter()
             .filter(|known| *known == "warnings: emitted twice");
         assert_eq!(kept.count(), 1);
+    }
+
+    #[test]
+    fn a_warning_about_one_report_is_in_no_summary() {
+        warn_of_report("warnings: of one report");
+        assert!(
+            notices()
+                .iter()
+                .all(|known| known != "warnings: of one report")
+        );
     }
 
     #[test]

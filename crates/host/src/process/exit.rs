@@ -20,15 +20,13 @@ use super::fork;
 pub enum Phase {
     /// Sessions end and deliver their last windows, which may need GPU times.
     Sessions,
-    /// GPU times are read, and loggers take and save what was logged.
-    Loggers,
-    /// The summary is written.
+    /// GPU times are read, loggers take and save what was logged, and the summary is written.
     Summary,
     /// Calls of the CUDA driver stop.
     Driver,
 }
 
-const PHASES: usize = 4;
+const PHASES: usize = 3;
 
 /// Which run of the hooks it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,8 +136,8 @@ mod tests {
         phase: Phase::Sessions,
         run: |run| note(Phase::Sessions, run),
     };
-    static LOGGERS: Hook = Hook {
-        phase: Phase::Loggers,
+    static SUMMARY: Hook = Hook {
+        phase: Phase::Summary,
         run: |_| std::panic::resume_unwind(Box::new("ends here")),
     };
     static DRIVER: Hook = Hook {
@@ -150,8 +148,8 @@ mod tests {
     #[test]
     fn hooks_run_by_phase_and_a_panic_ends_one_of_them() {
         let hooks = [const { AtomicPtr::new(ptr::null_mut()) }; PHASES];
-        // In another order than that of the phases, and none for the summary.
-        for hook in [&DRIVER, &LOGGERS, &SESSIONS] {
+        // In another order than that of the phases.
+        for hook in [&DRIVER, &SUMMARY, &SESSIONS] {
             hooks[hook.phase as usize].store(ptr::from_ref(hook).cast_mut(), Release);
         }
         run_hooks(&hooks, Run::First);
@@ -165,12 +163,7 @@ mod tests {
 
     #[test]
     fn each_phase_has_a_place_of_its_own() {
-        let phases = [
-            Phase::Sessions,
-            Phase::Loggers,
-            Phase::Summary,
-            Phase::Driver,
-        ];
+        let phases = [Phase::Sessions, Phase::Summary, Phase::Driver];
         let places: Vec<usize> = phases.iter().map(|phase| *phase as usize).collect();
         assert_eq!(places, (0..PHASES).collect::<Vec<_>>());
     }

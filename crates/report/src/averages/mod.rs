@@ -20,7 +20,7 @@ use super::options::{RowLimit, TableOptions};
 use super::restrict::{Restriction, RestrictionError, restrict};
 use super::row::Row;
 use super::sampled_gpu::SampledGpu;
-use super::sort::{SortKey, SortKeyError, sort_or_note};
+use super::sort::{SortKey, SortKeyError, sort_again};
 use super::text::json::{array, lines, object, string};
 use super::text::{Field, nanoseconds};
 use crate::name;
@@ -85,7 +85,7 @@ impl KeyAverages {
     #[must_use]
     pub fn sort_by(mut self, key: impl TryInto<SortKey, Error: Into<SortKeyError>>) -> Self {
         let key = key.try_into().map_err(Into::into);
-        self.notes.extend(sort_or_note(&mut self.rows, key).note);
+        sort_again(&mut self.rows, &mut self.notes, key);
         self
     }
 

@@ -8,6 +8,7 @@ use crate::options::TableOptions;
 use crate::render;
 use crate::row::Row;
 use crate::sampled_gpu;
+use crate::sort::is_of_sorting;
 use crate::text::table::{Column, TOO_SHORT};
 use crate::text::units::time;
 
@@ -44,7 +45,13 @@ pub(super) fn render(averages: &KeyAverages, options: &TableOptions) -> String {
         note(&format!("{without} calls without a GPU time"));
     }
     let mut notes = String::new();
-    let remarks = averages.notes.iter().map(|note| printable(note));
+    // The order of this table is another one.
+    let is_sorted_anew = options.sort_by.is_some();
+    let remarks = averages
+        .notes
+        .iter()
+        .filter(|note| !(is_sorted_anew && is_of_sorting(note)));
+    let remarks = remarks.map(|note| printable(note));
     options.push_notes(&mut notes, remarks.collect());
     for line in sampled_gpu::notes(&averages.gpus, &table.rows) {
         notes.push_str(&line);

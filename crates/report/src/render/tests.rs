@@ -7,13 +7,13 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::GroupBy;
 use crate::columns::Columns;
 use crate::energy::Energy;
 use crate::golden::assert_golden;
 use crate::share::{share_cpu, share_cuda};
 use crate::text::table::MIN_WIDTH;
 use crate::times::Times;
+use crate::{GroupBy, Summary};
 
 /// Times around a mean, of a name that takes `own` of its total itself.
 fn times(calls: u64, mean_ns: f64, own: f64) -> Times {
@@ -220,6 +220,29 @@ fn an_unknown_key_changes_no_order_and_is_reported() {
         table.contains("\n… and 6 more\n") && table.contains("\nmain "),
         "{table}"
     );
+}
+
+#[test]
+fn a_note_about_the_order_holds_until_the_rows_are_sorted_again() {
+    let summary = Summary {
+        rows: on_the_cpu(),
+        ..Summary::default()
+    };
+    let is_noted = |table: String| table.contains("not sorted: `self_time`");
+    let unsorted = summary.clone().sort_by("self_time");
+    assert!(is_noted(unsorted.to_string()));
+    assert!(!is_noted(
+        unsorted.table(TableOptions::new().sort_by("count"))
+    ));
+    assert!(!is_noted(unsorted.clone().sort_by("count").to_string()));
+    let averages = unsorted.key_averages();
+    assert!(!is_noted(averages.clone().sort_by("count").to_string()));
+    assert!(!is_noted(
+        averages.table(TableOptions::new().sort_by("count"))
+    ));
+    // Nor is it among the warnings that each later summary of the process repeats.
+    let warnings = profiler_host::diagnostics::notices();
+    assert!(!warnings.iter().any(|warning| warning.contains("self_time")));
 }
 
 #[test]

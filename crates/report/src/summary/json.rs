@@ -22,6 +22,7 @@ pub(super) fn render(summary: &Summary) -> String {
         Field::raw("processor", format!("{:.9}", summary.own_cost.processor)),
         Field::raw("background", format!("{:.9}", summary.own_cost.background)),
         Field::nanoseconds("call_ns", summary.own_cost.call_ns),
+        Field::nanoseconds("thread_time_ns", summary.own_cost.thread_time_ns),
         Field::nanoseconds("gpu_time_ns", summary.own_cost.gpu_time_ns),
     ]);
     let call_tree = summary.call_tree.as_deref();
@@ -41,6 +42,7 @@ pub(super) fn render(summary: &Summary) -> String {
         Field::raw("delivered", summary.delivered),
         Field::raw("dropped", dropped),
         Field::raw("unsaved", summary.unsaved),
+        Field::raw("pending", summary.pending),
         Field::raw("unmeasured", summary.unmeasured),
         Field::raw("refused", summary.refused),
         Field::raw("lost_spans", lost_spans),

@@ -30,7 +30,7 @@ use super::restrict::{Restriction, RestrictionError, restrict};
 use super::row::Row;
 use super::sampled_gpu::SampledGpu;
 use super::sampled_idle::SampledIdle;
-use super::sort::{SortKey, SortKeyError, sort_or_note};
+use super::sort::{SortKey, SortKeyError, sort_again};
 use crate::cuda_health::CudaHealth;
 use crate::losses::{DropReason, SpanLoss};
 use crate::name;
@@ -85,6 +85,8 @@ pub struct Summary {
     /// Delivered entries that their loggers could not save at the last flush. They are lost if the process ends before
     /// the loggers can.
     pub unsaved: u64,
+    /// Log entries that had not reached their loggers: with those that were delivered or dropped, these are all.
+    pub pending: u64,
     /// Calls missing from all rows because there was no memory for their statistics.
     pub unmeasured: u64,
     /// Calls missing from all rows because they were made while their thread was inside the profiler: by a signal handler
@@ -159,7 +161,7 @@ impl Summary {
     #[must_use]
     pub fn sort_by(mut self, key: impl TryInto<SortKey, Error: Into<SortKeyError>>) -> Self {
         let key = key.try_into().map_err(Into::into);
-        self.notes.extend(sort_or_note(&mut self.rows, key).note);
+        sort_again(&mut self.rows, &mut self.notes, key);
         self
     }
 

@@ -7,6 +7,7 @@ use crate::options::TableOptions;
 use crate::own_cost::OwnCost;
 use crate::sampled_gpu;
 use crate::sampled_idle::SampledIdle;
+use crate::sort::is_of_sorting;
 use crate::text::list::first_of;
 use crate::text::table::TOO_SHORT;
 
@@ -21,7 +22,12 @@ pub(super) fn push_notes(
         text.push_str(TOO_SHORT);
         text.push('\n');
     }
-    options.push_notes(text, remarks(summary, rows));
+    let mut remarks = remarks(summary, rows);
+    // The order of this table is another one.
+    if options.sort_by.is_some() {
+        remarks.retain(|note| !is_of_sorting(note));
+    }
+    options.push_notes(text, remarks);
     for line in state(summary, rows) {
         text.push_str(&line);
         text.push('\n');
@@ -231,6 +237,13 @@ fn unsaved_and_unmeasured(summary: &Summary) -> impl Iterator<Item = String> + u
              program ends before that; see the warnings"
         )
     });
+    // While the program runs, some are on their way at any time.
+    let pending = (summary.is_last && summary.pending > 0).then(|| {
+        format!(
+            "{} log entries not delivered at the end: a logger was slow, or threads logged as the program ended",
+            summary.pending
+        )
+    });
     let unmeasured = (unmeasured > 0).then(|| {
         format!(
             "{} not measured, in no row: no memory for their statistics; give the process more",
@@ -244,7 +257,9 @@ fn unsaved_and_unmeasured(summary: &Summary) -> impl Iterator<Item = String> + u
             counted(refused, "call")
         )
     });
-    [unsaved, unmeasured, refused].into_iter().flatten()
+    [unsaved, pending, unmeasured, refused]
+        .into_iter()
+        .flatten()
 }
 
 /// Lists the first rows with a property, as it names them, or returns `None` if there are none.

@@ -1,31 +1,32 @@
 //! The buffers that CUPTI writes its records to.
 //!
 //! CUPTI asks for a buffer on the thread that launches or on one of its own, and gives it back on one of its own, or on
-//! the thread that flushes. Neither call allocates or waits for memory.
+//! the thread that flushes. Neither call waits. Asking allocates only if no buffer is free, as when many threads begin to launch
+//! at once.
 //!
 //! # Protocol
 //!
 //! A buffer is in one place at a time: in `free`, at CUPTI, or in `full`. Both queues pass it on with the ordering that
 //! its memory needs. The recorder's thread takes it out of `full`, reads its records, fills it with zeros, and puts it
-//! into `free`. It adds new buffers while few are free, up to [`MAX_BUFFERS`]. A buffer is never freed: one that CUPTI
-//! has not given back belongs to CUPTI until the process ends.
+//! into `free`. It adds new buffers while few are free, and so does a thread that finds none, up to [`MAX_BUFFERS`]. A buffer is
+//! never freed: one that CUPTI has not given back belongs to CUPTI until the process ends.
 //!
 //! CUPTI has one pair of these functions for all its clients, so it may give back a buffer that another client had
 //! handed out before. Only buffers that are at CUPTI are taken back; any other one is left as it is, and counts as lost.
 //!
-//! Without a free buffer, libraries that can be refused one are; they drop the record and count it. Older ones crash, so
+//! Without a buffer, libraries that can be refused one are; they drop the record and count it. Older ones crash, so
 //! they get one buffer whose content is thrown away, again and again. Several threads of CUPTI may write to that one, so
 //! it is never read: each return counts as one lost record, and may be many.
 //!
 //! Only CUPTI knows how long its records are, so nothing is known of what follows one that it cannot read. The rest of such
 //! a buffer counts as one lost record, and may be many.
 
-use std::alloc::{Layout, alloc_zeroed};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicUsize,
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
+    Ordering::{AcqRel, Relaxed, Release},
 };
 
 use profiler_cuda_sys::cupti::{Cupti, Refused};
@@ -46,7 +47,7 @@ const DISCARDED_SIZE: usize = 256 << 10;
 const DISCARDED_LAYOUT: Layout = layout(DISCARDED_SIZE);
 /// The most buffers. From CUDA 12.3 on, each launching thread has one of its own.
 const MAX_BUFFERS: usize = 256;
-/// How many buffers are kept free.
+/// How many buffers are kept free, so that asking for one seldom allocates.
 const MIN_FREE: usize = 8;
 /// The version of CUPTI from which on a request may be refused.
 const CAN_BE_REFUSED: u32 = 27;
@@ -152,33 +153,46 @@ impl Pool {
     /// Adds buffers while few are free. Called on the recorder's thread alone.
     fn grow(&self) {
         while self.free.len() < MIN_FREE {
-            let made = self.made.load(Relaxed);
-            let Some(buffer) = self.buffers.get(made) else {
-                return;
-            };
-            // SAFETY: the size is not zero.
-            let address = unsafe { alloc_zeroed(LAYOUT) };
-            if address.is_null() {
-                return;
-            }
-            buffer.address.store(address, Relaxed);
-            // Releases the address to the threads that look for it.
-            self.made.store(made + 1, Release);
+            let Some(made) = self.make() else { return };
             let _ = self.free.push(made);
         }
     }
 
-    /// Takes a buffer out of the free ones, for CUPTI.
+    /// Makes a buffer that is in no queue, and returns its place. Returns `None` without memory, or if there are too many.
+    fn make(&self) -> Option<usize> {
+        if self.made.load(Relaxed) >= MAX_BUFFERS {
+            return None;
+        }
+        // SAFETY: the size is not zero.
+        let address = unsafe { alloc_zeroed(LAYOUT) };
+        if address.is_null() {
+            return None;
+        }
+        // Several threads may make one: each takes a place. An address is not looked for before the buffer is handed out.
+        let next = |made: usize| (made < MAX_BUFFERS).then_some(made + 1);
+        let Ok(place) = self.made.fetch_update(Relaxed, Relaxed, next) else {
+            // SAFETY: allocated above with this layout, and known to nothing else.
+            unsafe { dealloc(address, LAYOUT) };
+            return None;
+        };
+        self.buffers[place].address.store(address, Relaxed);
+        Some(place)
+    }
+
+    /// Takes a buffer out of the free ones, for CUPTI, or makes one.
     fn hand_out(&self) -> Option<*mut u8> {
-        let buffer = &self.buffers[self.free.pop()?];
+        let buffer = &self.buffers[self.free.pop().or_else(|| self.make())?];
+        // Releases the address to the thread that takes the buffer back.
         buffer.is_at_cupti.store(true, Release);
         Some(buffer.address.load(Relaxed))
     }
 
     /// Returns the place of a buffer that was at CUPTI until now. Returns `None` for any other address.
     fn returned(&self, address: *mut u8) -> Option<usize> {
-        let made = self.buffers.iter().take(self.made.load(Acquire));
-        let mut places = made.enumerate();
+        if address.is_null() {
+            return None;
+        }
+        let mut places = self.buffers.iter().enumerate();
         let (place, buffer) = places.find(|(_, buffer)| buffer.address.load(Relaxed) == address)?;
         buffer.is_at_cupti.swap(false, AcqRel).then_some(place)
     }
@@ -230,7 +244,9 @@ fn take_free() -> (*mut u8, usize) {
     let Some(pool) = POOL.get() else {
         return (ptr::null_mut(), 0);
     };
-    if let Some(buffer) = pool.hand_out() {
+    // An allocator may be measured, or that of a program, which may panic.
+    let _busy = ReentrancyGuard::try_enter();
+    if let Some(Some(buffer)) = user_code::call(|| pool.hand_out()) {
         return (buffer, SIZE);
     }
     (pool.on_full)();
@@ -284,7 +300,6 @@ fn take_back(buffer: *mut u8, valid: usize) {
 
 #[cfg(test)]
 mod tests {
-    use std::alloc::dealloc;
     use std::ffi::CStr;
     use std::ops::Deref;
 
@@ -354,13 +369,34 @@ mod tests {
     }
 
     #[test]
+    fn threads_that_begin_to_launch_at_once_all_get_a_buffer_before_the_recorder_comes() {
+        let pool = TestPool::new();
+        let start = std::sync::Barrier::new(64);
+        let buffers: Vec<usize> = std::thread::scope(|threads| {
+            let threads = [(); 64].map(|()| {
+                threads.spawn(|| {
+                    start.wait();
+                    pool.hand_out().map_or(0, <*mut u8>::addr)
+                })
+            });
+            let buffers = threads.into_iter();
+            buffers.map(|thread| thread.join().unwrap_or(0)).collect()
+        });
+        let distinct: std::collections::BTreeSet<&usize> = buffers.iter().collect();
+        assert!(distinct.len() == 64 && !distinct.contains(&0));
+        assert_eq!(pool.made.load(Relaxed), 64, "the free ones first");
+    }
+
+    #[test]
     fn there_are_as_many_buffers_as_are_used_up_to_a_limit() {
         let pool = TestPool::new();
         let mut handed_out = Vec::new();
         while let Some(buffer) = pool.hand_out() {
             assert!(!handed_out.contains(&buffer));
             handed_out.push(buffer);
-            pool.grow();
+            if handed_out.len() % 2 == 0 {
+                pool.grow();
+            }
         }
         assert_eq!(handed_out.len(), MAX_BUFFERS);
         let mut returned = handed_out.iter().map(|buffer| pool.returned(*buffer));

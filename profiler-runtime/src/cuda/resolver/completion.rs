@@ -298,7 +298,7 @@ pub(super) fn count(
 fn launch_ns(measurement: &GpuMeasurement) -> f64 {
     let cpu_ns = clock().nanoseconds(measurement.span.elapsed as f64);
     // The CPU span lies between the two records, so the events are farther apart than the span by the cost of recording.
-    cpu_ns + 2.0 * own_cost::least_sample()
+    cpu_ns + 2.0 * own_cost::GPU_SCOPES.least()
 }
 
 /// Counts a scope that the resolver will not read because it panicked or ended.

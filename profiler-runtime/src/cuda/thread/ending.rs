@@ -155,7 +155,7 @@ fn end_sampled(
     let closed = end_taken(thread, opened, driver, owner, log, CostSampling::On);
     // A call that waits for the device has asked to: that time is no cost of measuring.
     if closed.is_ok() {
-        own_cost::note_sample(now().saturating_sub(begun));
+        own_cost::GPU_SCOPES.note(now().saturating_sub(begun));
     }
     closed
 }

@@ -14,12 +14,14 @@ use profiler_host::sync::ReentrancyGuard;
 
 use super::super::builder::ScopeBuilder;
 use super::super::handle::Handle;
+use super::super::probe::Sample;
 use super::super::slow::maintain;
 use super::{FutureState, InPlaceScope, Progress};
 use crate::clock::{elapsed, now, read_counter};
 use crate::cuda::nvtx::{self, FutureRange};
 use crate::cuda::{self, Begun, TaskGpuScope};
 use crate::local::{self, Innermost, NoCell, Place, SharedScope, ThreadState, slot_index};
+use crate::own_cost::{SLOW_CLOSINGS, SLOW_OPENINGS};
 use crate::session::{self, EndedScope, FutureRecord, RecordEnding};
 use crate::stats::{Ending, StatCell};
 use crate::switch::SiteDecision;
@@ -163,6 +165,7 @@ impl<'a> PollGuard<'a> {
     #[cold]
     #[inline(never)]
     fn open_slow(&mut self, decision: SiteDecision) {
+        let mut sample = Sample::of_next();
         let cell = local::cell_outside(decision.id());
         let is_reentrant = cell.is_err_and(|reason| reason == NoCell::Reentrant);
         self.cell = cell.ok();
@@ -170,7 +173,7 @@ impl<'a> PollGuard<'a> {
         self.entered = parent.map_or(0, Handle::enter_unguarded);
         let is_first = self.state.progress.is_none();
         let (range, cuda, record) = if is_first {
-            self.begin(decision, is_reentrant)
+            sample.without(|| self.begin(decision, is_reentrant))
         } else {
             (FutureRange::NONE, Err(Begun::NoDriver), None)
         };
@@ -191,7 +194,13 @@ impl<'a> PollGuard<'a> {
         self.cuda_place = place.unwrap_or(0);
         if decision.has_thread_time() {
             local::begin_thread_time(self.serial, self.outer_serial.serial());
+            // What that took is not the future's.
+            self.start = now();
+            if let (true, Some(progress)) = (is_first, &mut self.state.progress) {
+                progress.first_poll = self.start;
+            }
         }
+        sample.end(&SLOW_OPENINGS);
     }
 
     /// Begins the range, the GPU side and the record of a future at its first poll.
@@ -320,9 +329,10 @@ impl<'a> PollGuard<'a> {
         if self.is_first {
             self.progress();
         }
-        self.end_thread_time();
         let end = now();
         let elapsed = elapsed(self.start, end);
+        let sample = Sample::begin(self.serial);
+        self.end_thread_time(elapsed);
         if let Some(progress) = &mut self.state.progress {
             progress.last_end = end;
             progress.polled += elapsed;
@@ -338,6 +348,7 @@ impl<'a> PollGuard<'a> {
         if let Some(cell) = self.cell.filter(|_| session::is_recording()) {
             catch_own_panic("a poll ended", || self.record(cell, place, elapsed));
         }
+        sample.end(&SLOW_CLOSINGS);
         if self.is_last {
             let builder = self.builder.as_deref_mut();
             catch_own_panic("a future ended", || {
@@ -352,13 +363,13 @@ impl<'a> PollGuard<'a> {
         }
     }
 
-    /// Counts the thread time of the poll.
-    fn end_thread_time(&self) {
+    /// Counts the thread time of the poll, which took `elapsed` ticks.
+    fn end_thread_time(&self, elapsed: i64) {
         let is_measured = self
             .state
             .decision
             .is_some_and(SiteDecision::has_thread_time);
-        let time = is_measured.then(|| local::end_thread_time(self.serial));
+        let time = is_measured.then(|| local::end_thread_time(self.serial, elapsed));
         let progress = self.state.progress.as_ref();
         if let (Some(Some(time)), Some(cell), false) = (time, self.cell, local::has_ended()) {
             cell.count_thread_time(

@@ -9,7 +9,7 @@ use crate::config::KernelRecording;
 use crate::cuda::{Effect, NO_NAME};
 
 /// A window of session 1 that is open for 1,000 ticks.
-fn window(id: u64) -> WindowSpec {
+pub(in super::super) fn window(id: u64) -> WindowSpec {
     WindowSpec {
         id,
         session: 1,
@@ -23,6 +23,7 @@ fn window(id: u64) -> WindowSpec {
         first: WallAnchor::narrow(),
         lost_before: ring::lost(),
         lost_after: ring::lost(),
+        had_warmup: false,
         lost_work_before: WorkLosses::now(),
         closing_sample: None,
     }

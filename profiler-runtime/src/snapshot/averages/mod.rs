@@ -61,7 +61,7 @@ fn measured(trace: &Trace) -> Measured {
     let notes = trace.kernel_notes().map(str::to_owned);
     Measured {
         shortest_ns: line.ns(clock().too_short().cast_signed()),
-        gpu_cost_ns: 2.0 * own_cost::least_sample(),
+        gpu_cost_ns: 2.0 * own_cost::GPU_SCOPES.least(),
         when_empty: why_empty(trace).is_none().then_some(
             "no scope began and ended in the window: measure what runs in it, and see that measuring is on",
         ),

@@ -26,6 +26,7 @@ pub(crate) fn run(mode: &str, count: u64) -> bool {
             crate::steps(count);
             profiler_runtime::flush(Duration::from_secs(600));
         }
+        "running-threads" => log_until_the_end(),
         "sigwait" => wait_for_a_signal(),
         "ppoll" => wait_in_ppoll(),
         "threads" => show_masks(),
@@ -41,6 +42,19 @@ pub(crate) fn run(mode: &str, count: u64) -> bool {
         _ => return false,
     }
     true
+}
+
+/// Returns while threads log.
+fn log_until_the_end() {
+    for _ in 0..4 {
+        std::thread::spawn(|| {
+            loop {
+                measured();
+                sleep(Duration::from_micros(500));
+            }
+        });
+    }
+    sleep(Duration::from_millis(400));
 }
 
 /// Has the profiler's threads running: they are there before the program turns to its signals.

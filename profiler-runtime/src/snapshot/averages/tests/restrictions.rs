@@ -88,7 +88,7 @@ fn the_table_says_what_was_left_out() {
         .and_then(|kept| kept.restrict(0.5));
     let table = kept.expect("restrictions").to_string();
     assert!(
-        table.ends_with("\n4 of 8 rows, restricted to \"^a\"\n2 of 4 rows, restricted to 0.5\n"),
+        table.ends_with("\n4 of 8 rows, restricted to \"^a\" (percentages of all)\n2 of 4 rows, restricted to 0.5 (percentages of all)\n"),
         "{table}"
     );
 }
