@@ -22,6 +22,7 @@ use crate::input::InputError;
 const CALENDAR_NS: i64 = 946_684_800_000_000_000;
 
 pub(super) fn build(mut collector: Collector, title: &str) -> Result<Timeline, InputError> {
+    collector.note_other_names();
     pairs::pair(&mut collector);
     if collector.writer.is_own {
         leave_out_markers(&mut collector);
@@ -145,7 +146,7 @@ fn nest_tracks(collector: &mut Collector) -> Vec<Place> {
         .filter(|index| is_drawn(&raws[*index as usize]))
         .collect();
     order.order_by(|one, other| nesting::before(&raws[*one as usize], &raws[*other as usize]));
-    let memory = &mut collector.memory;
+    let memory = &mut collector.memory_changes;
     memory.order_by_key(|change| (change.track, change.at));
     let mut first = 0;
     while let Some(track) = order.get(first).map(|index| raws[*index as usize].track) {

@@ -6,7 +6,7 @@ use super::event::Id;
 const UNITS: [&str; 5] = ["bytes", "W", "%", "MHz", "°C"];
 
 /// A counter: its name, what it counts, its device and its process.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CounterKey {
     pub(super) name: String,
     pub(super) unit: String,
