@@ -25,7 +25,6 @@ mod exit;
 pub mod input;
 mod lanes;
 mod output;
-mod printable;
 mod progress;
 mod run_of;
 mod staging;
@@ -36,6 +35,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
+use profiler_host::diagnostics::printable;
 
 use self::commands::Arguments;
 #[doc(hidden)]
@@ -67,19 +67,33 @@ where
                 error.code()
             }
         },
-        Err(refused) => match refused.print() {
-            Ok(()) if refused.use_stderr() => {
+        Err(refused) => {
+            let text = text_of(&refused, &arguments);
+            if refused.use_stderr() {
+                output::complain_in_lines(&text);
                 if let Some(hint) = hint(&refused, &arguments) {
                     output::complain(&hint);
                 }
                 USAGE
+            } else {
+                // Help and the version are answers.
+                match output::answer(&text) {
+                    Ok(()) | Err(Error::OutputClosed) => Exit::Done.code(),
+                    Err(_) => Exit::Unclear.code(),
+                }
             }
-            // Help and the version are answers, and went to standard output.
-            Ok(()) => Exit::Done.code(),
-            Err(_) => Exit::Unclear.code(),
-        },
+        }
     };
     code.into()
+}
+
+/// Returns the message of the parser, which quotes arguments: a name that a shell took from a folder may hold escape sequences.
+fn text_of(refused: &clap::Error, arguments: &[OsString]) -> String {
+    let printable = |text: &OsString| printable(&text.to_string_lossy());
+    match Arguments::try_parse_from(arguments.iter().map(printable)) {
+        Err(refused) => refused.render().to_string(),
+        Ok(_) => self::printable(&refused.render().to_string()),
+    }
 }
 
 /// Says what to do with a file that stands where the command is missing, or where one file is enough.

@@ -1,10 +1,12 @@
 //! Standard output and standard error.
 
+use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
+use profiler_host::diagnostics::printable;
+
 use crate::error::Error;
-use crate::printable::printable;
 
 /// Standard output, buffered.
 pub(crate) struct Stdout(BufWriter<StdoutLock<'static>>);
@@ -19,9 +21,14 @@ impl Stdout {
         self.0.write_all(text.as_bytes()).map_err(failed)
     }
 
+    /// Writes a table, or other text for people that is printable.
+    pub(crate) fn table(&mut self, text: &str) -> Result<(), Error> {
+        self.text(&without_commands(text))
+    }
+
     /// Writes a line without the control characters that a file may have brought.
     pub(crate) fn line(&mut self, line: fmt::Arguments<'_>) -> Result<(), Error> {
-        self.text(&printable(line))?;
+        self.table(&printable(&line.to_string()))?;
         self.text("\n")
     }
 
@@ -29,6 +36,20 @@ impl Stdout {
     pub(crate) fn finish(mut self) -> Result<(), Error> {
         self.0.flush().map_err(failed)
     }
+}
+
+/// Changes the lines that begin with two colons, as a name may: in the logs of GitHub's jobs, they are commands.
+fn without_commands(text: &str) -> Cow<'_, str> {
+    let is_command = |line: &str| line.trim_start().starts_with("::");
+    if !text.split('\n').any(is_command) {
+        return Cow::Borrowed(text);
+    }
+    let line = |line: &str| match is_command(line) {
+        true => line.replacen("::", "\u{fffd}:", 1),
+        false => line.to_owned(),
+    };
+    let lines: Vec<String> = text.split('\n').map(line).collect();
+    Cow::Owned(lines.join("\n"))
 }
 
 fn failed(error: io::Error) -> Error {
@@ -40,7 +61,32 @@ fn failed(error: io::Error) -> Error {
 
 /// Prints an error, or a note that the output has no place for, as one line on standard error.
 pub(crate) fn complain(what: &impl Display) {
-    let line = printable(format_args!("profiler: {what}"));
+    let line = printable(&format!("profiler: {what}"));
     // If standard error is closed, the exit status remains.
     let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Prints a printable text of several lines on standard error.
+pub(crate) fn complain_in_lines(text: &str) {
+    let _ = write!(io::stderr(), "{}", without_commands(text));
+}
+
+/// Prints a printable text of several lines on standard output.
+pub(crate) fn answer(text: &str) -> Result<(), Error> {
+    let mut output = Stdout::new();
+    output.text(text)?;
+    output.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_is_a_command_of_a_job() {
+        assert_eq!(without_commands("a::b\n c::d"), "a::b\n c::d");
+        let lines = "a\n ::warning::x\n::add-mask::y\n";
+        let changed = "a\n \u{fffd}:warning::x\n\u{fffd}:add-mask::y\n";
+        assert_eq!(without_commands(lines), changed);
+    }
 }

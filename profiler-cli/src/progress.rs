@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use crate::printable::printable;
+use profiler_host::diagnostics::printable;
 
 /// Work that ends sooner shows no progress.
 const QUIET: Duration = Duration::from_millis(500);
@@ -70,9 +70,9 @@ mod tests {
     fn a_line_says_how_far_the_work_is() {
         let mut progress = Progress::new("reading a\nb", 300);
         progress.advance(100);
-        assert_eq!(progress.line(), "reading a\\nb: 33%");
+        assert_eq!(progress.line(), "reading a\u{fffd}b: 33%");
         progress.advance(1000);
-        assert_eq!(progress.line(), "reading a\\nb: 100%");
+        assert_eq!(progress.line(), "reading a\u{fffd}b: 100%");
         let mut progress = Progress::new("reading a pipe", 0);
         progress.advance(5 << 20);
         assert_eq!(progress.line(), "reading a pipe: 5 MiB");

@@ -9,6 +9,10 @@ use super::text::json::{lines, object};
 use super::text::{Field, csv, nanoseconds};
 use crate::in_order::InOrder as _;
 
+/// The caller of calls whose callers are too many to be counted one by one. In call trees, the node above the callers of paths
+/// beyond the bound.
+pub const OTHER_CALLERS: &str = "(other callers)";
+
 /// The calls of one function from another one.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

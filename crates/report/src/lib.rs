@@ -164,6 +164,7 @@ pub mod internal {
     pub use crate::buckets::{
         BUCKETS, Buckets, RELATIVE_ERROR, bucket_of, bucket_of_short, first_of,
     };
+    pub use crate::callers::OTHER_CALLERS;
     #[cfg(any(feature = "export", feature = "trace"))]
     pub use crate::chrome::timeline::{export as export_chrome_trace, write as write_chrome_trace};
     #[cfg(any(feature = "export", feature = "trace"))]
@@ -190,6 +191,7 @@ pub mod internal {
     pub use crate::sort::sort as sort_rows;
     pub use crate::stream_key::{RawStream, StreamKey};
     pub use crate::summary::{Schema, SummaryFormat, busy, second_file, write as write_summary};
+    pub use crate::text::json::escape as escape_json;
     pub use crate::text::shorten as shorten_names;
     #[cfg(feature = "terminal")]
     pub use crate::text::shorten_in_the_middle as shorten_names_in_the_middle;

@@ -62,6 +62,9 @@ pub use rule::{Rule, Severity, Violation};
 /// The default size limit of a trace that [`validate`] reads, in bytes after decompression: 256 MiB.
 pub const DEFAULT_MAX_TRACE_BYTES: u64 = 256 << 20;
 
+/// The default limit on the events of a trace: ten million.
+pub const DEFAULT_MAX_EVENTS: u64 = 10_000_000;
+
 /// Options of [`validate_with`].
 ///
 /// # Examples
@@ -75,12 +78,14 @@ pub const DEFAULT_MAX_TRACE_BYTES: u64 = 256 << 20;
 #[must_use = "options do nothing until they are given to `validate_with`"]
 pub struct ValidateOptions {
     max_bytes: u64,
+    max_events: u64,
 }
 
 impl Default for ValidateOptions {
     fn default() -> Self {
         Self {
             max_bytes: DEFAULT_MAX_TRACE_BYTES,
+            max_events: DEFAULT_MAX_EVENTS,
         }
     }
 }
@@ -89,7 +94,18 @@ impl ValidateOptions {
     /// Sets the size limit in bytes after decompression; [`DEFAULT_MAX_TRACE_BYTES`] by default. A trace of nothing but
     /// small events needs up to four times as much memory.
     pub const fn max_bytes(self, bytes: u64) -> Self {
-        Self { max_bytes: bytes }
+        Self {
+            max_bytes: bytes,
+            ..self
+        }
+    }
+
+    /// Sets the limit on events; [`DEFAULT_MAX_EVENTS`] by default.
+    pub const fn max_events(self, events: u64) -> Self {
+        Self {
+            max_events: events,
+            ..self
+        }
     }
 }
 
@@ -116,9 +132,21 @@ pub enum ValidateError {
         /// The limit in bytes.
         max_bytes: u64,
     },
-    /// One event, or one of the other values that are checked, is larger than 4 MiB.
+    /// The trace has more events than the options allow.
     #[error(
-        "the trace {} has an event of more than {max_bytes} bytes: no tool writes that; see that it is a trace",
+        "the trace {} has more than {max_events} events: give `validate_with` a larger `ValidateOptions::max_events` (on the \
+         command line: --max-events), or record a shorter window", path.display()
+    )]
+    TooManyEvents {
+        /// The path of the file.
+        path: PathBuf,
+        /// The limit.
+        max_events: u64,
+    },
+    /// One event, or one of the other values that are checked, is larger than 4 MiB, or a text that is not checked is larger
+    /// than 64 MiB.
+    #[error(
+        "the trace {} has an event or a text of more than {max_bytes} bytes: no tool writes that; see that it is a trace",
         path.display()
     )]
     EventTooLarge {
@@ -200,9 +228,9 @@ pub fn validate_with(
         .extension()
         .is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
     let checked = if is_gzip {
-        check(MultiGzDecoder::new(file), options.max_bytes)
+        check(MultiGzDecoder::new(file), *options)
     } else {
-        check(file, options.max_bytes)
+        check(file, *options)
     };
     checked.map_err(|trouble| match trouble {
         Trouble::Io(source) => failed(source),
@@ -210,9 +238,13 @@ pub fn validate_with(
             path: path.to_owned(),
             max_bytes: options.max_bytes,
         },
-        Trouble::Over(Over::Value) => ValidateError::EventTooLarge {
+        Trouble::Over(Over::Value(max_bytes)) => ValidateError::EventTooLarge {
             path: path.to_owned(),
-            max_bytes: source::LONGEST_VALUE,
+            max_bytes,
+        },
+        Trouble::Over(Over::Events) => ValidateError::TooManyEvents {
+            path: path.to_owned(),
+            max_events: options.max_events,
         },
     })
 }
@@ -223,8 +255,8 @@ enum Trouble {
     Over(Over),
 }
 
-fn check(trace: impl Read, max_bytes: u64) -> Result<Vec<Violation>, Trouble> {
-    let progress = ReadProgress::new(max_bytes);
+fn check(trace: impl Read, options: ValidateOptions) -> Result<Vec<Violation>, Trouble> {
+    let progress = ReadProgress::new(options.max_bytes, options.max_events);
     let mut checker = Checker::default();
     match read::read(trace, &progress, &mut checker) {
         Ok(()) => Ok(checker.finish(progress.rank())),
@@ -253,5 +285,5 @@ fn no_json(error: &serde_json::Error) -> Violation {
 
 #[cfg(test)]
 fn validate_bytes(bytes: &[u8]) -> Vec<Violation> {
-    check(bytes, DEFAULT_MAX_TRACE_BYTES).unwrap_or_else(|_| panic!("too large"))
+    check(bytes, ValidateOptions::default()).unwrap_or_else(|_| panic!("too large"))
 }

@@ -4,19 +4,23 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use profiler_trace_validator::{DEFAULT_MAX_TRACE_BYTES, Severity, ValidateOptions, validate_with};
+use profiler_trace_validator::{
+    DEFAULT_MAX_EVENTS, DEFAULT_MAX_TRACE_BYTES, Severity, ValidateOptions, validate_with,
+};
 
-const USAGE: &str =
-    "usage: profiler-trace-validator [--strict] [--max-bytes BYTES] TRACE.json[.gz] ...";
+const USAGE: &str = "usage: profiler-trace-validator [--strict] [--max-bytes BYTES] [--max-events EVENTS] TRACE.json[.gz] ...";
 
 fn main() -> ExitCode {
     let Some(request) = Request::parse(std::env::args_os().skip(1).map(PathBuf::from)) else {
         eprintln!("{USAGE}");
         eprintln!("BYTES limits a trace after decompression: {DEFAULT_MAX_TRACE_BYTES} by default");
+        eprintln!("EVENTS limits the events of a trace: {DEFAULT_MAX_EVENTS} by default");
         eprintln!("--strict makes errors of remarks, which the tools survive");
         return ExitCode::from(2);
     };
-    let options = ValidateOptions::default().max_bytes(request.max_bytes);
+    let options = ValidateOptions::default()
+        .max_bytes(request.max_bytes)
+        .max_events(request.max_events);
     let mut output = std::io::stdout().lock();
     let (mut has_errors, mut unread) = (false, false);
     for path in &request.traces {
@@ -48,6 +52,7 @@ fn main() -> ExitCode {
 struct Request {
     strict: bool,
     max_bytes: u64,
+    max_events: u64,
     traces: Vec<PathBuf>,
 }
 
@@ -57,6 +62,7 @@ impl Request {
         let mut request = Self {
             strict: false,
             max_bytes: DEFAULT_MAX_TRACE_BYTES,
+            max_events: DEFAULT_MAX_EVENTS,
             traces: Vec::new(),
         };
         while let Some(argument) = arguments.next() {
@@ -64,6 +70,9 @@ impl Request {
                 Some("--strict") => request.strict = true,
                 Some("--max-bytes") => {
                     request.max_bytes = arguments.next()?.to_str()?.parse().ok()?;
+                }
+                Some("--max-events") => {
+                    request.max_events = arguments.next()?.to_str()?.parse().ok()?;
                 }
                 Some(option) if option.starts_with('-') => return None,
                 _ => request.traces.push(argument),

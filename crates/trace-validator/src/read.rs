@@ -47,8 +47,7 @@ impl<'de> Visitor<'de> for Whole<'_> {
                 let has_bracket = value.to_string().contains(']');
                 checker.top_level(&key, Some(value), has_events && has_bracket);
             } else {
-                progress.end_values();
-                let has_bracket = map.next_value_seed(HasBracket)?;
+                let has_bracket = map.next_value_seed(HasBracket(progress))?;
                 checker.top_level(&key, None, has_events && has_bracket);
             }
         }
@@ -86,6 +85,9 @@ impl<'de> Visitor<'de> for EventList<'_> {
             progress.begin_value();
             seq.next_element::<Map<String, Value>>()?
         } {
+            if !progress.count_event() {
+                return Err(A::Error::custom("too many events"));
+            }
             checker.event(&event);
         }
         Ok(())
@@ -93,17 +95,19 @@ impl<'de> Visitor<'de> for EventList<'_> {
 }
 
 /// Reads a value without keeping it. Returns `true` if it contains a `]`.
-struct HasBracket;
+#[derive(Clone, Copy)]
+struct HasBracket<'p>(&'p ReadProgress);
 
-impl<'de> DeserializeSeed<'de> for HasBracket {
+impl<'de> DeserializeSeed<'de> for HasBracket<'_> {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        self.0.skip_value();
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for HasBracket {
+impl<'de> Visitor<'de> for HasBracket<'_> {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -135,15 +139,16 @@ impl<'de> Visitor<'de> for HasBracket {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
+        self.0.skip_list();
         while seq.next_element::<IgnoredAny>()?.is_some() {}
         Ok(true)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
         let mut has_bracket = false;
-        while let Some(key) = map.next_key_seed(Self)? {
+        while let Some(key) = map.next_key_seed(self)? {
             has_bracket |= key;
-            has_bracket |= map.next_value_seed(Self)?;
+            has_bracket |= map.next_value_seed(self)?;
         }
         Ok(has_bracket)
     }

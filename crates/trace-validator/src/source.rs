@@ -9,29 +9,36 @@ use super::rank::RankFinder;
 /// bytes.
 pub(super) const LONGEST_VALUE: u64 = 4 << 20;
 
+/// The size limit of a text that is not kept: the parser has it in memory as a whole all the same.
+pub(super) const LONGEST_SKIPPED: u64 = 64 << 20;
+
 /// A limit that a trace exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Over {
     /// The size limit of the trace.
     Trace,
-    /// The size limit of one value; see [`LONGEST_VALUE`].
-    Value,
+    /// The size limit of one value, in bytes; see [`LONGEST_VALUE`] and [`LONGEST_SKIPPED`].
+    Value(u64),
+    /// The limit on events.
+    Events,
 }
 
 /// The state of reading. Shared, because the parser owns the reader.
 pub(super) struct ReadProgress {
     left: Cell<u64>,
-    /// Bytes read since the current value began; `None` while the parser keeps no value.
-    in_value: Cell<Option<u64>>,
+    events_left: Cell<u64>,
+    /// Bytes read since the current value began, and its limit.
+    in_value: Cell<(u64, u64)>,
     over: Cell<Option<Over>>,
     rank: RefCell<RankFinder>,
 }
 
 impl ReadProgress {
-    pub(super) fn new(max_bytes: u64) -> Self {
+    pub(super) fn new(max_bytes: u64, max_events: u64) -> Self {
         Self {
             left: Cell::new(max_bytes),
-            in_value: Cell::new(None),
+            events_left: Cell::new(max_events),
+            in_value: Cell::new((0, LONGEST_VALUE)),
             over: Cell::new(None),
             rank: RefCell::default(),
         }
@@ -39,12 +46,27 @@ impl ReadProgress {
 
     /// Announces that the parser begins a value that it keeps, which ends at the next call.
     pub(super) fn begin_value(&self) {
-        self.in_value.set(Some(0));
+        self.in_value.set((0, LONGEST_VALUE));
     }
 
-    /// Announces that the parser keeps no further value.
-    pub(super) fn end_values(&self) {
-        self.in_value.set(None);
+    /// Announces that the parser begins a value that it does not keep, or a part of one.
+    pub(super) fn skip_value(&self) {
+        self.in_value.set((0, LONGEST_SKIPPED));
+    }
+
+    /// Announces that the parser passes over the elements of a list, of which it has none in memory.
+    pub(super) fn skip_list(&self) {
+        self.in_value.set((0, u64::MAX));
+    }
+
+    /// Counts an event. Returns `false` if it is one too many.
+    pub(super) fn count_event(&self) -> bool {
+        let left = self.events_left.get().checked_sub(1);
+        match left {
+            Some(left) => self.events_left.set(left),
+            None => self.over.set(Some(Over::Events)),
+        }
+        left.is_some()
     }
 
     /// Returns the limit that was exceeded, if any.
@@ -63,13 +85,12 @@ impl ReadProgress {
             Some(left) => self.left.set(left),
             None => return Err(self.stop(Over::Trace)),
         }
-        if let Some(before) = self.in_value.get() {
-            let in_value = before + count;
-            if in_value > LONGEST_VALUE {
-                return Err(self.stop(Over::Value));
-            }
-            self.in_value.set(Some(in_value));
+        let (before, longest) = self.in_value.get();
+        let in_value = before + count;
+        if in_value > longest {
+            return Err(self.stop(Over::Value(longest)));
         }
+        self.in_value.set((in_value, longest));
         self.rank.borrow_mut().look(bytes);
         Ok(())
     }

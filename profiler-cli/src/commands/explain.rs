@@ -82,13 +82,13 @@ impl Explain {
                     None => options,
                 };
                 if has_kernels {
-                    out.text(&idle.table(&options))?;
+                    out.table(&idle.table(&options))?;
                     out.text("\n")?;
                     out.line(format_args!(
                         "kernels by function: profiler report --kernels {path}"
                     ))?;
                 } else {
-                    out.text(&pairs.table(&options))?;
+                    out.table(&pairs.table(&options))?;
                     out.text("\n")?;
                     out.line(format_args!(
                         "GPU times by function: profiler report {path}; kernels: record with PROFILER_KERNELS=1"

@@ -168,7 +168,10 @@ impl Report {
             self.table(&rows)
         };
         let mut output = Stdout::new();
-        output.text(&text)?;
+        match self.format {
+            Format::Text => output.table(&text)?,
+            Format::Json | Format::Csv => output.text(&text)?,
+        }
         if !text.ends_with('\n') {
             output.text("\n")?;
         }

@@ -24,9 +24,8 @@ pub(crate) struct Validate {
     /// Remarks are errors too.
     #[arg(long)]
     strict: bool,
-    /// Largest file that is read, in bytes after decompression.
-    #[arg(long, value_name = "BYTES", default_value_t = Limits::DEFAULT.max_bytes)]
-    max_bytes: u64,
+    #[command(flatten)]
+    limits: Limits,
 }
 
 impl Validate {
@@ -55,9 +54,9 @@ impl Validate {
     }
 
     fn check(&self, path: &Path) -> Result<Vec<(Severity, String)>, InputError> {
-        match Beginning::of(path, self.max_bytes)? {
+        match Beginning::of(path, self.limits.max_bytes)? {
             Beginning::Summary => {
-                let violations = check_summary(path, self.max_bytes)?.into_iter();
+                let violations = check_summary(path, self.limits)?.into_iter();
                 return Ok(violations.map(|what| (Severity::Error, what)).collect());
             }
             Beginning::Trace => {}
@@ -65,16 +64,21 @@ impl Validate {
             Beginning::Other => {
                 if let Err(
                     other @ (InputError::Empty | InputError::Unknown | InputError::Converted(_)),
-                ) = Input::read(path, Limits::DEFAULT)
+                ) = Input::read(path, self.limits)
                 {
                     return Err(other);
                 }
             }
         }
-        let options = ValidateOptions::default().max_bytes(self.max_bytes);
+        let options = ValidateOptions::default()
+            .max_bytes(self.limits.max_bytes)
+            .max_events(self.limits.max_events);
         let violations = validate_with(path, &options).map_err(|error| match error {
             ValidateError::Io { source, .. } => InputError::of_io(source),
             ValidateError::TooLarge { max_bytes, .. } => InputError::TooLarge { max_bytes },
+            ValidateError::TooManyEvents { max_events, .. } => {
+                InputError::TooManyEvents { max_events }
+            }
             ValidateError::EventTooLarge { max_bytes, .. } => {
                 InputError::EventTooLarge { max_bytes }
             }
@@ -87,9 +91,7 @@ impl Validate {
 }
 
 /// Returns what is wrong with a summary.
-fn check_summary(path: &Path, max_bytes: u64) -> Result<Vec<String>, InputError> {
-    let mut limits = Limits::DEFAULT;
-    limits.max_bytes = max_bytes;
+fn check_summary(path: &Path, limits: Limits) -> Result<Vec<String>, InputError> {
     let summary = match Input::read(path, limits) {
         Ok(Input::Summary(summary)) => summary,
         // It was replaced meanwhile.

@@ -64,11 +64,29 @@ pub enum InputError {
         /// The limit.
         max_events: u64,
     },
+    /// Its events take much more memory than bytes in the file.
+    #[error(
+        "would take more than {max_bytes} bytes of memory, far more than its size, which no profiler's trace does: see that it is \
+         one"
+    )]
+    TooMuchMemory {
+        /// The limit in bytes.
+        max_bytes: u64,
+    },
     /// It has too many different names.
     #[error(
         "has more than {max_bytes} bytes of different names: use names that do not contain numbers of calls"
     )]
     TooManyNames {
+        /// The limit in bytes.
+        max_bytes: usize,
+    },
+    /// What it lists takes too much memory.
+    #[error(
+        "has rows, notes and other elements that take more than {max_bytes} bytes of memory, which no profiler writes: see that \
+         it is a summary"
+    )]
+    TooHeavy {
         /// The limit in bytes.
         max_bytes: usize,
     },

@@ -9,6 +9,7 @@ mod repair;
 mod source;
 mod summary;
 mod trace;
+mod weighed;
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -169,6 +169,11 @@ impl<'r> Source<'r> {
         })
     }
 
+    /// Returns how many bytes were read, after decompression.
+    pub(super) const fn read_bytes(&self) -> u64 {
+        self.read
+    }
+
     /// Returns what is in the window and was not consumed.
     fn unread(&self) -> &[u8] {
         &self.window[self.start..]

@@ -1,5 +1,7 @@
 //! The command line: what it accepts, what it prints, and how it ends.
 
+use profiler_host::diagnostics::is_harmful;
+
 use crate::support::{Folder, Run, command, profiler};
 
 #[test]
@@ -17,6 +19,25 @@ fn a_command_line_that_is_not_valid_exits_with_3_and_says_why() {
         assert_eq!(run.code, 3, "{arguments:?}: {run:?}");
         assert!(run.stderr.contains(message), "{arguments:?}: {run:?}");
         assert_eq!(run.stdout, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn arguments_reach_no_terminal_as_they_are() {
+    let word = "b\u{1b}]0;PWN\u{7}\u{202e}\u{feff}.json";
+    for arguments in [
+        &["report", "a.json", word][..],
+        &[word],
+        &["help", word],
+        &["report", "a.json", "--sort", word],
+        &["convert", "a.json", "--to", word],
+        &["completions", word],
+    ] {
+        let run = profiler(arguments);
+        assert_eq!(run.code, 3, "{arguments:?}: {run:?}");
+        let is_shown = |char: char| char == '\n' || !is_harmful(char);
+        assert!(run.stderr.chars().all(is_shown), "{arguments:?}: {run:?}");
+        assert!(run.stderr.contains("PWN"), "{arguments:?}: {run:?}");
     }
 }
 

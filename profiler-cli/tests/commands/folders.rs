@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::time::{Duration, SystemTime};
 
+#[cfg(target_os = "linux")]
+use crate::support::Run;
 use crate::support::{Folder, profiler};
 
 const SUMMARY: &[u8] = br#"{"schema_version": 1, "rows": []}"#;
@@ -34,6 +36,57 @@ fn mixed() -> Folder {
     aged(&folder, "in/package.json", br#"{"name": "app"}"#, 10);
     folder.file("in/log.txt", b"[INFO] done");
     folder
+}
+
+/// Runs the program with so much memory that a file of any content fits, and not much more.
+#[cfg(target_os = "linux")]
+fn with_a_gibibyte(arguments: &[&str]) -> Run {
+    let limited = r#"ulimit -v 1300000 && exec "$0" "$@""#;
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", limited, env!("CARGO_BIN_EXE_profiler")]);
+    let output = command.args(arguments).output();
+    output.expect("there is a shell").into()
+}
+
+/// A summary with so many rows, of which none has a value: three bytes each.
+fn empty_rows(count: usize) -> Vec<u8> {
+    format!(r#"{{"rows":[{{}}{}]}}"#, ",{}".repeat(count)).into_bytes()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_small_file_cannot_take_all_memory() {
+    let folder = Folder::new();
+    let file = folder.file("rows.json", &empty_rows(1_000_000));
+    for command in ["report", "validate", "top", "html", "explain"] {
+        let run = with_a_gibibyte(&[command, &file]);
+        assert_eq!((run.code, run.stderr.lines().count()), (2, 1), "{run:?}");
+        assert!(run.stderr.contains("bytes of memory"), "{run:?}");
+    }
+}
+
+#[cfg(all(target_os = "linux", feature = "top"))]
+#[test]
+fn a_file_that_cannot_be_read_costs_top_its_own_row_only() {
+    let folder = Folder::new();
+    folder.folder("in");
+    folder.file("in/a.json", &empty_rows(1_000_000));
+    folder.file(
+        "in/b.json",
+        br#"{"rows": [{"name": "f", "calls": 7}], "wall_ns": 1e9, "is_last": true}"#,
+    );
+    folder.file("in/c.json", br#"{"rows": ["#);
+    let run = with_a_gibibyte(&["top", &folder.path("in")]);
+    assert_eq!((run.code, &*run.stderr), (0, ""), "{run:?}");
+    let line = |name: &str| run.stdout.lines().find(|line| line.contains(name));
+    assert!(
+        line("b.json").is_some_and(|line| line.contains("ended")),
+        "{run:?}"
+    );
+    assert!(
+        line("a.json").is_some() && line("c.json").is_some(),
+        "{run:?}"
+    );
 }
 
 #[test]

@@ -197,7 +197,7 @@ pub const VARIABLES: [Variable; 27] = [
         name: "PROFILER_CONTROL",
         takes: "a file, which need not exist",
         default: "none",
-        meaning: "Starts and stops the recording of PROFILER_TRACE while the program runs: write `start` or `stop` to the file. The profiler checks the file five times a second and records nothing before the first `start`. It must be a regular file; at most 64 bytes of it are read.",
+        meaning: "Starts and stops the recording of PROFILER_TRACE while the program runs: write `start` or `stop` to the file. The profiler checks the file five times a second and records nothing before the first `start`. It must be a regular file of the user or of root; at most 64 bytes of it are read. A file of another user is not read, and a warning says so.",
         names_path: true,
     },
     Variable {

@@ -6,16 +6,13 @@ mod tests;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use profiler_report::internal::NONE;
+use profiler_report::internal::{NONE, OTHER_CALLERS};
 use profiler_report::{CallNode, CallTree, EdgeTimes, HiddenCalls};
 
 use crate::clock::clock;
 use crate::local::callers::{self, NodeCounts, NodeParent};
 use crate::name::{self, Name};
 use crate::switch::with_control;
-
-/// What stands above the callers of calls on paths beyond the bound.
-const OTHER_CALLERS: &str = "(other callers)";
 
 /// Returns the tree of all calls since the program began; `None` if callers are not counted.
 pub(crate) fn of_statistics() -> Option<CallTree> {

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use profiler_host::background::{self, Calls};
 use profiler_host::diagnostics;
 use profiler_host::process::output::non_blocking;
-use profiler_host::process::signals;
+use profiler_host::process::{owner, signals};
 
 use super::environment;
 
@@ -70,6 +70,8 @@ enum Content {
     Text(Vec<u8>, Option<SystemTime>),
     /// The path is a device, a pipe or a folder. Reading one may never end, and opening one may have an effect.
     NotRegular,
+    /// The file belongs to another user, who could fill the disk with recordings.
+    OfOthers,
 }
 
 /// The contents of a control file.
@@ -106,18 +108,31 @@ fn read(path: &Path) -> Option<Content> {
     if !metadata.is_file() {
         return Some(Content::NotRegular);
     }
+    if !owner::is_trusted(&metadata) {
+        return Some(Content::OfOthers);
+    }
     let mut text = Vec::new();
     file.take(MAX_LENGTH).read_to_end(&mut text).ok()?;
     Some(Content::Text(text, metadata.modified().ok()))
 }
 
 fn obey(content: &Content) {
-    let Content::Text(text, _) = content else {
-        diagnostics::warn_once(
-            "PROFILER_CONTROL is not a regular file and is not read: nothing is recorded; give the \
-             name of a file, which need not be there yet",
-        );
-        return;
+    let text = match content {
+        Content::Text(text, _) => text,
+        Content::NotRegular => {
+            diagnostics::warn_once(
+                "PROFILER_CONTROL is not a regular file and is not read: nothing is recorded; give the \
+                 name of a file, which need not be there yet",
+            );
+            return;
+        }
+        Content::OfOthers => {
+            diagnostics::warn_once(
+                "PROFILER_CONTROL is a file of another user and is not read: give the name of a file in a folder that only you \
+                 can write to",
+            );
+            return;
+        }
     };
     match Command::parse(text) {
         Command::Start => set_running(true),
@@ -164,6 +179,11 @@ mod tests {
         assert_eq!(read(&path), None, "there is no file");
         fs::write(&path, "start".repeat(100)).unwrap();
         let content = read(&path);
+        // Root alone can give a file away.
+        #[cfg(unix)]
+        if std::os::unix::fs::chown(&path, Some(12_345), None).is_ok() {
+            assert_eq!(read(&path), Some(Content::OfOthers));
+        }
         fs::remove_file(&path).unwrap();
         assert!(matches!(content, Some(Content::Text(text, _)) if text.len() == 64));
         assert_eq!(read(&std::env::temp_dir()), Some(Content::NotRegular));

@@ -6,6 +6,7 @@ pub mod fork;
 mod fork_and;
 pub mod host;
 pub mod output;
+pub mod owner;
 pub mod platform;
 pub mod privileges;
 pub mod processor_time;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::nesting::OpenCalls;
-use crate::callers::{CallEdge, EdgeTimes};
+use crate::callers::{CallEdge, EdgeTimes, OTHER_CALLERS};
 use crate::histogram::Histogram;
 use crate::row::{MemoryStats, Row};
 use crate::timeline::SliceEnding;
@@ -195,6 +195,13 @@ impl Tally {
     }
 }
 
+/// The most pairs of caller and callee that are counted one by one. The calls of others have the caller [`OTHER`], as in the
+/// running statistics.
+const MAX_EDGES: usize = 1 << 16;
+
+/// In place of a name, that of the callers of pairs beyond the bound.
+const OTHER: u32 = NONE - 1;
+
 /// The sums for each pair of caller and callee, by the numbers of their names.
 #[derive(Default)]
 pub(super) struct Edges {
@@ -205,7 +212,7 @@ pub(super) struct Edges {
 
 impl Edges {
     pub(super) fn between(&mut self, around: u32, called: u32) -> &mut Sums {
-        let names = (around, called);
+        let mut names = (around, called);
         // Check the last pair first: loops call the same function again, and each scope that is entered is left.
         if self
             .sums
@@ -213,6 +220,9 @@ impl Edges {
             .is_none_or(|(last, _)| *last != names)
         {
             let next = self.sums.len();
+            if next >= MAX_EDGES && !self.numbers.contains_key(&names) {
+                names.0 = OTHER;
+            }
             self.last = *self.numbers.entry(names).or_insert(next);
             if self.last == next {
                 self.sums.push((names, Sums::default()));
@@ -226,7 +236,11 @@ impl Edges {
         let edge = |((around, called), sums): ((u32, u32), Sums)| {
             let [total_ns, _, self_ns] = sums.cpu();
             CallEdge {
-                caller: (around != NONE).then(|| name(around)),
+                caller: match around {
+                    NONE => None,
+                    OTHER => Some(OTHER_CALLERS.to_owned()),
+                    around => Some(name(around)),
+                },
                 callee: name(called),
                 calls: sums.calls,
                 primitive_calls: sums.primitive_calls,

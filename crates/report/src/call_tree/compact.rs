@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::bounded::within_bounds;
 use super::{CallNode, CallTree, HiddenCalls};
 use crate::callers::EdgeTimes;
 
@@ -47,7 +48,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
 ) -> Result<Option<Arc<CallTree>>, D::Error> {
     let compact: Option<Compact> = Option::deserialize(from)?;
     let tree = compact.map(Compact::into_tree).transpose();
-    tree.map(|tree| tree.map(Arc::new))
+    tree.map(|tree| tree.map(|tree| Arc::new(within_bounds(tree))))
         .map_err(de::Error::custom)
 }
 

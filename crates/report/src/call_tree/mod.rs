@@ -1,11 +1,14 @@
 //! The call tree, as plain data.
 
+#[cfg(any(test, feature = "serde"))]
+mod bounded;
 #[cfg(feature = "serde")]
 pub(super) mod compact;
 mod functions;
 mod json;
 mod of_timeline;
 mod options;
+mod paths;
 #[cfg(test)]
 mod tests;
 
@@ -27,7 +30,8 @@ pub use options::CallTreeOptions;
 /// of the open call that has the same caller and callee; [`CallNode::recursive_calls`] says how many were. Sums of self
 /// times over a node and all below it ([`sums`](CallTree::sums)) count each instant once, so viewers use them as widths.
 ///
-/// The running statistics count 16,384 paths. Calls on further ones are counted by caller and callee alone: the node
+/// The running statistics count 16,384 paths, and a tree of a file or a time line has 131,072, of 512 names and with 128 MiB of
+/// names at most. Calls on further ones are counted by caller and callee alone: the node
 /// `(other callers)` has a node for each such caller, with its callees. So the calls and times of functions and
 /// [`edges`](CallTree::edges) are exact; [`CallNode::is_cut`] says where a path was not followed.
 #[derive(Clone, Debug, Default, PartialEq)]

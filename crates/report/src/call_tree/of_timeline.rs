@@ -3,22 +3,21 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::paths::{MAX_DEPTH, MAX_PATHS, Paths};
 use super::{CallLabels, CallNode, CallTree, CallTreeOptions};
+use crate::callers::OTHER_CALLERS;
 use crate::covered::covered;
 use crate::reported::is_reported;
 use crate::timeline::{Replay, Slice, SliceKind, Timeline};
 use crate::walk::{NONE, Visit, Walk};
-
-/// The longest path on which each recursive call has a node of its own. The files of most viewers hold whole paths, so
-/// their size grows with the square of the depth.
-const MAX_DEPTH: u32 = 512;
 
 impl Timeline {
     /// Returns the call tree: the calls of each path added up, divided as `by` says.
     ///
     /// The GPU time of a scope belongs to the node of the scope. A kernel or copy inside such a time is in it; any other one
     /// is a node below the function that launched it. A replay of a graph has no caller, and is no call. From a depth of
-    /// 512 on, a recursive call is counted on the node of the open call that has the same caller and callee.
+    /// 512 on, a recursive call is counted on the node of the open call that has the same caller and callee, and any other one
+    /// by caller and callee alone, as those on paths beyond the bounds of [`CallTree`] are.
     ///
     /// # Examples
     ///
@@ -156,6 +155,9 @@ fn ns(ns: i64) -> f64 {
     ns.max(0) as f64
 }
 
+/// In place of the number of a text: [`OTHER_CALLERS`].
+const OTHER: u32 = NONE - 1;
+
 /// Nodes with the same parent differ in their keys.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
@@ -191,6 +193,10 @@ struct About {
     /// The number of its text.
     text: u32,
     depth: u32,
+    /// The bytes of all names on its path.
+    path_bytes: usize,
+    /// It is below [`OTHER_CALLERS`].
+    is_beyond: bool,
     /// The GPU time of work on and below it.
     work_ns: f64,
     /// `true` if its text is also further up on the path; `None` until that is asked for.
@@ -206,9 +212,12 @@ struct TreeBuilder<'t> {
     nodes: Vec<CallNode>,
     about: Vec<About>,
     by_key: HashMap<Key, u32>,
+    paths: Paths,
     open: Vec<OpenSlice>,
     /// By the number of the text: how many calls are open.
     open_texts: Vec<u32>,
+    /// How many calls with a GPU time on a track are open of each function, and of each caller and callee.
+    open_on_gpu: HashMap<(u32, Option<u32>, u32), u32>,
     /// The first open call of each pair of caller and callee: its node, and how many are open.
     open_edges: HashMap<(u32, u32), (u32, u32)>,
 }
@@ -232,8 +241,10 @@ impl<'t> TreeBuilder<'t> {
             nodes: Vec::new(),
             about: Vec::new(),
             by_key: HashMap::new(),
+            paths: Paths::default(),
             open: Vec::new(),
             open_texts: vec![0; timeline.names.len()],
+            open_on_gpu: HashMap::new(),
             open_edges: HashMap::new(),
         }
     }
@@ -255,11 +266,12 @@ impl<'t> TreeBuilder<'t> {
         let first = first.filter(|_| is_folded || depth >= MAX_DEPTH);
         let node = match first {
             Some((node, _)) => node,
-            None => self.node(parent, name, depth + 1, (slice, gpu)),
+            None => self.node(parent, name, (slice, gpu)),
         };
         let is_recursive = first.is_some();
+        let is_beyond = !is_recursive && self.parent_of(node) != parent;
         let open = self.open_texts.get(name as usize);
-        let is_hidden = is_folded
+        let is_hidden = (is_folded || is_beyond)
             && !is_recursive
             && open.is_some_and(|open| *open > 0)
             && !self.shows_recursion(node);
@@ -268,14 +280,20 @@ impl<'t> TreeBuilder<'t> {
             *open += 1;
         }
         self.open_edges.entry(edge).or_insert((node, 0)).1 += 1;
+        let gpu_track = gpu
+            .filter(|(gpu, _)| gpu.total_ns > gpu.reported_ns)
+            .map(|(gpu, _)| gpu.track);
+        if let Some(track) = gpu_track {
+            for caller in [None, Some(edge.0)] {
+                *self.open_on_gpu.entry((track, caller, edge.1)).or_default() += 1;
+            }
+        }
         self.open.push(OpenSlice {
             index,
             node,
             edge,
-            gpu_track: gpu
-                .filter(|(gpu, _)| gpu.total_ns > gpu.reported_ns)
-                .map(|(gpu, _)| gpu.track),
-            is_folded: is_folded || is_recursive,
+            gpu_track,
+            is_folded: is_folded || is_recursive || is_beyond,
         });
         self.count(node, slice, gpu, is_recursive);
         if is_hidden {
@@ -289,11 +307,11 @@ impl<'t> TreeBuilder<'t> {
         if open.is_none_or(|open| *open == 0) {
             return InsideOnGpu::default();
         }
-        let is_on_track = |open: &&OpenSlice| open.gpu_track == Some(track);
-        let on_track = || self.open.iter().rev().filter(is_on_track);
         InsideOnGpu {
-            function: on_track().any(|open| open.edge.1 == edge.1),
-            pair: on_track().any(|open| open.edge == edge),
+            function: self.open_on_gpu.contains_key(&(track, None, edge.1)),
+            pair: self
+                .open_on_gpu
+                .contains_key(&(track, Some(edge.0), edge.1)),
         }
     }
 
@@ -302,8 +320,12 @@ impl<'t> TreeBuilder<'t> {
         if call == NONE {
             return;
         }
-        let around = |open: &&OpenSlice| open.index == call as usize;
-        let Some(open) = self.open.iter().rev().find(around) else {
+        // The last one is the work. Of calls, a caller comes before what it calls.
+        let Some((_, calls)) = self.open.split_last() else {
+            return;
+        };
+        let place = calls.binary_search_by_key(&(call as usize), |open| open.index);
+        let Some(open) = place.ok().and_then(|place| calls.get(place)) else {
             return;
         };
         if let Some(cuda) = &mut self.nodes[open.node as usize].cuda {
@@ -327,6 +349,17 @@ impl<'t> TreeBuilder<'t> {
 
     fn leave(&mut self) {
         let Some(frame) = self.open.pop() else { return };
+        if let Some(track) = frame.gpu_track {
+            for caller in [None, Some(frame.edge.0)] {
+                let key = (track, caller, frame.edge.1);
+                if let Some(open) = self.open_on_gpu.get_mut(&key) {
+                    *open -= 1;
+                    if *open == 0 {
+                        self.open_on_gpu.remove(&key);
+                    }
+                }
+            }
+        }
         if let Some(open) = self.open_texts.get_mut(frame.edge.1 as usize) {
             *open -= 1;
         }
@@ -351,7 +384,7 @@ impl<'t> TreeBuilder<'t> {
             .get(replay.name as usize)
             .copied()
             .unwrap_or(NONE);
-        let node = self.node(NONE, name, 1, (&slice, None));
+        let node = self.node(NONE, name, (&slice, None));
         if let Some(node) = self.nodes.get_mut(node as usize) {
             let cuda = node.cuda.get_or_insert_default();
             cuda.total_ns += ns(replay.duration_ns);
@@ -360,13 +393,7 @@ impl<'t> TreeBuilder<'t> {
     }
 
     /// Returns the node of a call.
-    fn node(
-        &mut self,
-        parent: u32,
-        name: u32,
-        depth: u32,
-        (slice, gpu): (&Slice, Option<&OnGpu>),
-    ) -> u32 {
+    fn node(&mut self, parent: u32, name: u32, (slice, gpu): (&Slice, Option<&OnGpu>)) -> u32 {
         let (thread, stream) = if slice.is_on_gpu() {
             (NONE, slice.track)
         } else {
@@ -383,7 +410,7 @@ impl<'t> TreeBuilder<'t> {
                 .filter(|_| slice.is_on_gpu())
                 .or_else(|| self.step(slice.start_ns))
         };
-        let key = Key {
+        let mut key = Key {
             parent,
             name,
             thread: track(self.by.thread, thread),
@@ -393,14 +420,29 @@ impl<'t> TreeBuilder<'t> {
         if let Some(node) = self.by_key.get(&key) {
             return *node;
         }
+        let named = self.timeline.names.get(name as usize);
+        let bytes = named.map_or(0, |name| name.text.len()) + 1;
+        let around = self.about.get(parent as usize);
+        let (depth, path_bytes) = around.map_or((1, bytes), |around| {
+            (around.depth + 1, around.path_bytes + bytes)
+        });
+        let is_beyond = around.is_some_and(|around| around.is_beyond);
+        let is_beyond = is_beyond || (!self.paths.admit(depth, path_bytes) && around.is_some());
+        if is_beyond {
+            key.parent = self.caller_beyond(parent);
+            // Threads and steps would make many nodes of one.
+            (key.thread, key.stream, key.step) = (NONE, NONE, None);
+            if let Some(node) = self.by_key.get(&key) {
+                return *node;
+            }
+        }
         let label = |track: u32| {
             let track = self.timeline.tracks.get(track as usize);
             track.map(|track| Arc::from(track.name.as_str()))
         };
-        let named = self.timeline.names.get(name as usize);
         let index = u32::try_from(self.nodes.len()).unwrap_or(NONE);
         self.nodes.push(CallNode {
-            parent: (parent != NONE).then_some(parent),
+            parent: (key.parent != NONE).then_some(key.parent),
             name: named.map_or_else(|| "".into(), |name| Arc::clone(&name.text)),
             location: named.map_or_else(|| "".into(), |name| Arc::clone(&name.location)),
             labels: CallLabels {
@@ -413,11 +455,63 @@ impl<'t> TreeBuilder<'t> {
         self.about.push(About {
             text: name,
             depth,
+            path_bytes,
+            is_beyond,
             work_ns: 0.0,
             shows_recursion: None,
         });
         self.by_key.insert(key, index);
         index
+    }
+
+    /// Returns the node below [`OTHER_CALLERS`] that stands for the caller of others. Of too many pairs, the rest has none.
+    fn caller_beyond(&mut self, of: u32) -> u32 {
+        self.nodes[of as usize].is_cut = true;
+        let text = self.about[of as usize].text;
+        let root = self.beyond(NONE, OTHER);
+        if self.nodes.len() < 2 * MAX_PATHS {
+            self.beyond(root, text)
+        } else {
+            root
+        }
+    }
+
+    fn beyond(&mut self, parent: u32, text: u32) -> u32 {
+        let key = Key {
+            parent,
+            name: text,
+            thread: NONE,
+            stream: NONE,
+            step: None,
+        };
+        if let Some(node) = self.by_key.get(&key) {
+            return *node;
+        }
+        let index = u32::try_from(self.nodes.len()).unwrap_or(NONE);
+        let named = self.timeline.names.get(text as usize);
+        let other = || Arc::from(if text == OTHER { OTHER_CALLERS } else { "" });
+        self.nodes.push(CallNode {
+            parent: (parent != NONE).then_some(parent),
+            name: named.map_or_else(other, |name| Arc::clone(&name.text)),
+            location: named.map_or_else(|| "".into(), |name| Arc::clone(&name.location)),
+            is_caller_only: parent != NONE,
+            ..CallNode::default()
+        });
+        self.about.push(About {
+            text,
+            depth: 0,
+            path_bytes: 0,
+            is_beyond: true,
+            work_ns: 0.0,
+            shows_recursion: None,
+        });
+        self.by_key.insert(key, index);
+        index
+    }
+
+    fn parent_of(&self, node: u32) -> u32 {
+        let node = self.nodes.get(node as usize);
+        node.and_then(|node| node.parent).unwrap_or(NONE)
     }
 
     /// Returns the step at this time.

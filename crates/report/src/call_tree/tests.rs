@@ -254,6 +254,48 @@ fn deep_recursion_does_not_make_the_tree_deeper() {
     assert_eq!((edge.calls, edge.primitive_calls), (666, 1));
 }
 
+#[test]
+fn deep_paths_of_different_functions_do_not_make_the_tree_deeper() {
+    let calls: u32 = 2_000;
+    let names: Vec<String> = (0..calls)
+        .map(|depth| format!("f{}", depth % 1_000))
+        .collect();
+    let slices: Vec<_> = (0..calls)
+        .zip(&names)
+        .map(|(index, name)| {
+            let duration = i64::from(calls - index);
+            (SliceKind::Call, &**name, index.checked_sub(1), duration, 1)
+        })
+        .collect();
+    let timeline = timeline(&slices);
+    let tree = timeline.call_tree(CallTreeOptions::new());
+    let nodes = 0..u32::try_from(tree.nodes.len()).expect("few nodes");
+    let deepest = nodes.map(|node| tree.path(node).len()).max();
+    assert_eq!(deepest, Some(512));
+    let averages = timeline.key_averages();
+    for function in tree.functions() {
+        let Some(row) = averages.row(&function.name) else {
+            assert_eq!((&*function.name, function.calls), ("(other callers)", 0));
+            continue;
+        };
+        let cpu = (row.cpu, function.cpu);
+        let (Some(row_cpu), Some(cpu)) = cpu else {
+            panic!("both have times: {cpu:?}");
+        };
+        assert_eq!(
+            (function.calls, function.primitive_calls),
+            (row.calls, row.primitive_calls),
+            "{}",
+            function.name
+        );
+        assert!(
+            (cpu.total_ns - row_cpu.total_ns).abs() < 1e-6,
+            "{function:?}"
+        );
+        assert!((cpu.self_ns - row_cpu.self_ns).abs() < 1e-6, "{function:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 200 }))]
 

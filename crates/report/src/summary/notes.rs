@@ -194,7 +194,7 @@ fn losses(summary: &Summary) -> Vec<String> {
 fn slow_records(summary: &Summary) -> Option<String> {
     let records = &summary.cuda.records;
     // The scheduler of the system may delay one record in a hundred.
-    (records.long * 100 > records.timed).then(|| {
+    (records.long > records.timed / 100).then(|| {
         format!(
             "{} of {} records of events that were timed took longer than 0.1 ms, the longest {:.1} ms: the launch queue \
              was full, and held up the program's launches too, or the machine was busy with other work; measure fewer \

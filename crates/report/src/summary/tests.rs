@@ -213,6 +213,43 @@ fn a_call_tree_whose_nodes_do_not_fit_is_refused() {
 }
 
 #[test]
+fn a_deep_call_tree_is_cut_and_its_files_stay_small() {
+    let nodes: Vec<String> = (0..2_000_u32)
+        .map(|depth| {
+            let parent = depth
+                .checked_sub(1)
+                .map_or("null".to_owned(), |parent| parent.to_string());
+            format!("[{parent},{depth},1,0,9.0,1.0,null,null]")
+        })
+        .collect();
+    let names: Vec<String> = (0..2_000)
+        .map(|depth| format!(r#"["f{depth}",""]"#))
+        .collect();
+    let json = format!(
+        r#"{{"call_tree":{{"names":[{}],"nodes":[{}]}}}}"#,
+        names.join(","),
+        nodes.join(",")
+    );
+    let tree = read(&json).call_tree();
+    let nodes = 0..u32::try_from(tree.nodes.len()).expect("few nodes");
+    assert_eq!(nodes.map(|node| tree.path(node).len()).max(), Some(512));
+    assert!(tree.functions().iter().all(|function| function.calls <= 1));
+    assert_eq!(
+        tree.edges().iter().filter(|edge| edge.calls == 1).count(),
+        2_000
+    );
+}
+
+#[test]
+fn numbers_at_the_end_of_their_range_are_no_overflow() {
+    let records = u64::MAX;
+    let json =
+        format!(r#"{{"rows":[],"cuda":{{"records":{{"long":{records},"timed":{records}}}}}}}"#);
+    let table = read(&json).table(crate::TableOptions::new());
+    assert!(table.contains("longer than 0.1 ms"), "{table}");
+}
+
+#[test]
 fn a_newer_schema_is_refused() {
     assert_eq!(read(r#"{"schema_version":1}"#), Summary::default());
     let error = serde_json::from_str::<Summary>(r#"{"schema_version":2,"rows":7}"#);

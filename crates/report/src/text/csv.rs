@@ -1,5 +1,7 @@
 //! CSV (RFC 4180).
 
+use profiler_host::diagnostics::is_harmful;
+
 use super::field::{Field, FieldValue};
 
 /// Formats a header line with the keys of the fields.
@@ -33,7 +35,11 @@ const FORMULA: [char; 11] = [
 /// A text that a spreadsheet would evaluate as a formula gets an apostrophe in front, and quotes. A text with
 /// apostrophes in front of such a formula gets one more: removing one from each cell in which a formula follows the
 /// apostrophes restores every text. Numbers are not passed here.
+///
+/// A table may be printed: characters that act on a terminal, or that it does not show, are replaced by U+FFFD, except tabs and
+/// the ends of lines.
 pub(crate) fn quoted(text: &str) -> String {
+    let text = &*shown(text);
     let is_formula = text.trim_start_matches('\'').starts_with(FORMULA);
     let apostrophe = if is_formula { "'" } else { "" };
     // Some spreadsheets separate cells at semicolons and tabs too.
@@ -44,9 +50,31 @@ pub(crate) fn quoted(text: &str) -> String {
     }
 }
 
+/// Replaces what must not reach a terminal. A carriage return is the end of a line only before the other character of one.
+fn shown(text: &str) -> String {
+    let mut rest = text.chars().peekable();
+    let mut shown = String::with_capacity(text.len());
+    while let Some(char) = rest.next() {
+        let is_kept = match char {
+            '\n' | '\t' => true,
+            '\r' => rest.peek() == Some(&'\n'),
+            char => !is_harmful(char),
+        };
+        shown.push(if is_kept { char } else { '\u{fffd}' });
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn characters_that_terminals_obey_or_hide_are_replaced() {
+        let text = "a\u{1b}]0;x\u{7}\u{9b}\u{202e}\u{feff}\rb\tc\r\nd";
+        let cell = "\"a\u{fffd}]0;x\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}b\tc\r\nd\"";
+        assert_eq!(quoted(text), cell);
+    }
 
     #[test]
     fn header_and_lines_have_the_same_columns() {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use profiler_host::diagnostics::is_harmful;
+
 use super::field::{Field, FieldValue};
 
 /// Formats an object.
@@ -32,7 +34,7 @@ pub(crate) fn lines(items: impl IntoIterator<Item = String>) -> String {
     format!("[{}]", items.join(",\n"))
 }
 
-/// Formats a string with its quotes.
+/// Formats a string with its quotes. Its text has no character that could act on a terminal.
 pub(crate) fn string(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -41,14 +43,35 @@ pub(crate) fn string(text: &str) -> String {
             '"' => quoted.push_str("\\\""),
             '\\' => quoted.push_str("\\\\"),
             '\n' => quoted.push_str("\\n"),
-            char if u32::from(char) < 0x20 => {
-                let _ = write!(quoted, "\\u{:04x}", u32::from(char));
-            }
-            char => quoted.push(char),
+            char => push(&mut quoted, char),
         }
     }
     quoted.push('"');
     quoted
+}
+
+/// Escapes what another writer of JSON left as it is: control characters, and those that a terminal does not show. Outside of
+/// strings, there are none but the ends of lines.
+pub fn escape(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for char in json.chars() {
+        match char {
+            '\n' => escaped.push('\n'),
+            char => push(&mut escaped, char),
+        }
+    }
+    escaped
+}
+
+/// Appends a character of a string.
+fn push(text: &mut String, char: char) {
+    if char.is_ascii_graphic() || char == ' ' || !is_harmful(char) {
+        text.push(char);
+        return;
+    }
+    for unit in char.encode_utf16(&mut [0; 2]) {
+        let _ = write!(text, "\\u{unit:04x}");
+    }
 }
 
 #[cfg(test)]
@@ -58,6 +81,17 @@ mod tests {
     #[test]
     fn strings_are_escaped() {
         assert_eq!(string("a\"b\\c\nd\u{1}é"), "\"a\\\"b\\\\c\\nd\\u0001é\"");
+    }
+
+    #[test]
+    fn characters_that_terminals_obey_or_hide_are_escaped() {
+        let text = "\u{7f}\u{9b}\u{202e}\u{feff}\u{e0041}\u{200d}é";
+        let escaped = "\"\\u007f\\u009b\\u202e\\ufeff\\udb40\\udc41\u{200d}é\"";
+        assert_eq!(string(text), escaped);
+        assert_eq!(
+            escape(&format!("{{\n\"{text}\"}}")),
+            format!("{{\n{escaped}}}")
+        );
     }
 
     #[test]

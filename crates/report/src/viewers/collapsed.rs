@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
+use profiler_host::diagnostics::printable;
+
 use super::write_for_cuda;
 use crate::CallTree;
 use crate::stack_metric::{StackMetric, StackMetricError};
@@ -15,7 +17,7 @@ impl CallTree {
     /// `inferno-flamegraph` and speedscope. torch's method of this name writes the same with underscores for spaces and in
     /// microseconds.
     ///
-    /// A `;` in a name is written as `:`, a line break as a space, and no name as `?`. A name that ends in a number, such
+    /// A `;` in a name is written as `:`, a line break as a space, another control character or one that is not shown as U+FFFD, and no name as `?`. A name that ends in a number, such
     /// as `layer 2`, is written as `layer_2`, because the tools would read the number as a value.
     ///
     /// # Errors
@@ -94,6 +96,8 @@ pub(super) fn collapsed(tree: &CallTree, metric: StackMetric) -> String {
 /// Returns a name without the characters that separate names and values.
 fn escaped(name: &str) -> String {
     let name = name.replace(';', ":").replace(['\n', '\r', '\t'], " ");
+    // The pictures that are made of it cannot hold control characters.
+    let name = printable(&name);
     let name = name.trim();
     if name.is_empty() {
         return "?".to_owned();

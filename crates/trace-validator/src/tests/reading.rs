@@ -29,6 +29,7 @@ impl Read for Endless<'_> {
 fn an_endless_trace_is_read_to_a_bound() {
     const EVENT: &[u8] =
         br#"{"ph":"X","cat":"cpu_op","name":"a","ts":1,"dur":1,"pid":1,"tid":1,"args":{"External id":1}},"#;
+    const KEPT: Over = Over::Value(source::LONGEST_VALUE);
     let mib = 1 << 20;
     let bounds = [
         // Small events, white space, one long key, a value that is not checked.
@@ -36,20 +37,10 @@ fn an_endless_trace_is_read_to_a_bound() {
         (b"{\"traceEvents\":[", b"      ", Over::Trace, mib),
         (b"{\"stackFrames\":[", b"[[[]]],", Over::Trace, mib),
         // One long event, and one long string in it.
-        (
-            b"{\"traceEvents\":[{\"args\":[",
-            b"0,",
-            Over::Value,
-            32 * mib,
-        ),
-        (
-            b"{\"traceEvents\":[{\"name\":\"",
-            b"nnnn",
-            Over::Value,
-            32 * mib,
-        ),
-        (b"{\"deviceProperties\":[", b"{},", Over::Value, 8 * mib),
-        (b"{\"", b"kkkk", Over::Value, 8 * mib),
+        (b"{\"traceEvents\":[{\"args\":[", b"0,", KEPT, 32 * mib),
+        (b"{\"traceEvents\":[{\"name\":\"", b"nnnn", KEPT, 32 * mib),
+        (b"{\"deviceProperties\":[", b"{},", KEPT, 8 * mib),
+        (b"{\"", b"kkkk", KEPT, 8 * mib),
     ];
     for (begin, again, over, max_bytes) in bounds {
         let read = std::cell::Cell::new(0);
@@ -58,7 +49,7 @@ fn an_endless_trace_is_read_to_a_bound() {
             again,
             read: &read,
         };
-        let checked = check(endless, max_bytes);
+        let checked = check(endless, ValidateOptions::default().max_bytes(max_bytes));
         let found = checked.err().map(|trouble| match trouble {
             Trouble::Over(over) => over,
             Trouble::Io(error) => panic!("{error}"),
@@ -111,6 +102,38 @@ fn endless_nesting_is_an_error() {
             );
         }
     }
+}
+
+#[test]
+fn all_events_are_counted_whatever_they_are() {
+    let options = ValidateOptions::default().max_events(2);
+    let read = |events: &str| {
+        let trace = format!(r#"{{"traceEvents":[{events}]}}"#);
+        crate::check(trace.as_bytes(), options).err()
+    };
+    assert!(read("{},{}").is_none());
+    let refused = read("{},{},{}");
+    assert!(matches!(
+        refused,
+        Some(crate::Trouble::Over(crate::source::Over::Events))
+    ));
+}
+
+#[test]
+fn a_text_that_is_not_checked_is_not_kept_whatever_its_length_is() {
+    let text = "a".repeat(1 << 20);
+    let list = format!(r#"["{text}","{text}"]"#);
+    // No part of it is too long.
+    let lists = vec![list; 4].join(",");
+    let whole = format!(r#"{{"other":[{lists}],"x":{{"{text}":"{text}"}},"traceEvents":[]}}"#);
+    assert_eq!(validate_bytes(whole.as_bytes()), []);
+    let progress = crate::source::ReadProgress::new(u64::MAX, 0);
+    progress.skip_value();
+    let endless = std::io::repeat(b'a').take(65 << 20);
+    let mut reader = crate::source::ProgressReader::new(endless, &progress);
+    assert!(std::io::copy(&mut reader, &mut std::io::sink()).is_err());
+    let longest = crate::source::LONGEST_SKIPPED;
+    assert_eq!(progress.over(), Some(crate::source::Over::Value(longest)));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A comparison as JSON, for programs.
 
+use profiler_report::internal::escape_json;
 use serde::Serialize;
 
 use super::text::MOST_FUNCTIONS;
@@ -145,5 +146,5 @@ pub(super) fn render(comparison: &Comparison, excess: &Excess) -> String {
         notes: &comparison.notes,
     };
     // Strings and numbers cannot fail to serialise.
-    serde_json::to_string_pretty(&document).unwrap_or_default()
+    escape_json(&serde_json::to_string_pretty(&document).unwrap_or_default())
 }

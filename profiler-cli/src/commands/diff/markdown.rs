@@ -1,5 +1,7 @@
 //! A comparison as Markdown, for comments on pull requests and summaries of jobs.
 
+use profiler_host::diagnostics::printable;
+
 use super::text::{headline, remarks, table};
 use crate::budget::Excess;
 use crate::compare::{Comparison, Verdict};
@@ -36,10 +38,10 @@ pub(super) fn render(comparison: &Comparison, all: bool, excess: &Excess) -> Vec
         }
         lines.push(String::new());
     }
-    let remarks = remarks(comparison)
-        .into_iter()
-        .chain(excess.over.iter().chain(&excess.missing).cloned());
-    lines.extend(remarks.map(|remark| format!("- {}", escaped(&remark))));
+    let excess = excess.over.iter().chain(&excess.missing);
+    let remarks = remarks(comparison, code, escaped).into_iter();
+    let remarks = remarks.chain(excess.map(|remark| escaped(remark)));
+    lines.extend(remarks.map(|remark| format!("- {remark}")));
     lines
 }
 
@@ -53,36 +55,28 @@ fn sign(comparison: &Comparison, excess: &Excess) -> &'static str {
     }
 }
 
-/// Formats a name as code in a table: a vertical bar ends a cell even there, and so does a line break.
+/// Formats a name as code, which is no link and mentions nobody. In a table, a vertical bar ends a cell even there, and so does
+/// a line break.
 fn code(name: &str) -> String {
-    let name: String = name
-        .chars()
-        .map(|char| match char {
-            '|' => '¦',
-            '`' => '\'',
-            char if char.is_control() => '�',
-            char => char,
-        })
-        .collect();
+    let name = printable(name).replace('|', "¦").replace('`', "'");
     format!("`{name}`")
 }
 
-/// Escapes the characters that Markdown and HTML interpret.
+/// Escapes the characters that Markdown and HTML interpret, and the addresses that GitHub makes links of.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for char in text.chars() {
+    for char in printable(text).chars() {
         match char {
             '<' => escaped.push_str("&lt;"),
             '&' => escaped.push_str("&amp;"),
-            '|' | '*' | '_' | '[' | ']' | '\\' | '@' | '#' => {
+            '|' | '*' | '_' | '[' | ']' | '\\' | '@' | '#' | '`' => {
                 escaped.push('\\');
                 escaped.push(char);
             }
-            char if char.is_control() => escaped.push('�'),
             char => escaped.push(char),
         }
     }
-    escaped
+    escaped.replace("://", "\\://").replace("www.", "www\\.")
 }
 
 #[cfg(test)]
@@ -93,5 +87,9 @@ mod tests {
     fn names_cannot_break_the_table() {
         assert_eq!(code("a|b`c\nd"), "`a¦b'c�d`");
         assert_eq!(escaped("<b> *x* | y"), "&lt;b> \\*x\\* \\| y");
+        assert_eq!(
+            escaped("`https://evil.example/ www.evil.example"),
+            "\\`https\\://evil.example/ www\\.evil.example"
+        );
     }
 }

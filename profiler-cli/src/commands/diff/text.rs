@@ -31,7 +31,7 @@ pub(super) fn render(comparison: &Comparison, all: bool) -> Vec<String> {
     if rest > 0 {
         lines.push(format!("{}: same", count(rest, "more figure")));
     }
-    lines.extend(remarks(comparison));
+    lines.extend(remarks(comparison, str::to_owned, str::to_owned));
     while lines.last().is_some_and(String::is_empty) {
         lines.pop();
     }
@@ -103,13 +103,19 @@ const INTERVAL: &str = "95 % interval";
 const LISTED: usize = 10;
 const LISTED_WIDTH: usize = 60;
 
-/// Returns the lines below the table.
-pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
+/// Returns the lines below the table, with names as `quoted` shows them, and texts of files as `escaped` does.
+pub(super) fn remarks(
+    comparison: &Comparison,
+    quoted: fn(&str) -> String,
+    escaped: fn(&str) -> String,
+) -> Vec<String> {
     let mut lines = Vec::new();
     let list = |names: &[String]| {
         let shown = &names[..names.len().min(LISTED)];
         let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
-        let list = shorten_names(&shown, LISTED_WIDTH).join(", ");
+        let list = shorten_names(&shown, LISTED_WIDTH);
+        let list: Vec<String> = list.iter().map(|name| quoted(name)).collect();
+        let list = list.join(", ");
         match names.len() - shown.len() {
             0 => list,
             more => format!("{list} and {more} more, which `--format json` lists"),
@@ -133,7 +139,7 @@ pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
             }
         ));
     }
-    lines.extend(comparison.notes.iter().cloned());
+    lines.extend(comparison.notes.iter().map(|note| escaped(note)));
     lines
 }
 

@@ -11,6 +11,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 use clap::Args;
+use profiler_host::diagnostics::printable;
 use profiler_report::internal::format_time;
 
 use self::command_line::split;
@@ -20,7 +21,6 @@ use super::diff;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Stdout;
-use crate::printable::printable;
 
 /// Runs a program several times, and keeps the summary of each run for `profiler diff`.
 ///

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use profiler_host::process::output::non_blocking;
 use profiler_report::Summary;
 
 use crate::input::{Input, InputError, Limits};
@@ -97,7 +98,13 @@ impl File {
     }
 
     fn read(&self) -> Result<Summary, Unreadable> {
-        let file = std::fs::File::open(&self.path).map_err(InputError::Io)?;
+        // Opening a FIFO would wait for its other end, and the keys with it.
+        let mut options = std::fs::File::options();
+        let file = non_blocking(options.read(true)).open(&self.path);
+        let file = file.map_err(InputError::Io)?;
+        if !file.metadata().map_err(InputError::Io)?.is_file() {
+            return Err(Unreadable::NotRegular);
+        }
         match Input::from_reader(file, "", self.limits)? {
             Input::Summary(summary) => Ok(*summary),
             _ => Err(Unreadable::Trace),
@@ -110,6 +117,10 @@ impl File {
 enum Unreadable {
     #[error("{0}")]
     Input(#[from] InputError),
+    #[error(
+        "is a pipe, a folder or a device, and not read: give the file that PROFILER_SUMMARY names"
+    )]
+    NotRegular,
     #[error("is a trace, and no summary: give the file that PROFILER_SUMMARY names")]
     Trace,
 }
@@ -143,6 +154,19 @@ mod tests {
         assert!(matches!(file.look(), Look::Missing { beside: None }));
         let mut folder = File::new(std::env::temp_dir(), Limits::DEFAULT);
         assert!(matches!(folder.look(), Look::Broken(_)));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_fifo_is_not_waited_for() {
+        let name = format!("profiler-top-fifo-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = fs::remove_file(&path);
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.expect("mkfifo is there").success());
+        let look = File::new(path.clone(), Limits::DEFAULT).look();
+        fs::remove_file(&path).expect("it is there");
+        assert!(matches!(look, Look::Broken(reason) if reason.starts_with("is a pipe")));
     }
 
     #[test]

@@ -2,24 +2,12 @@
 
 use std::time::Duration;
 
+pub(super) use profiler_host::diagnostics::printable;
 use profiler_report::HistoryPoint;
 use profiler_report::internal::format_time;
 
 use super::line::Order;
 pub(super) use super::styled::width;
-
-/// Replaces characters that a terminal would execute, or that change the order of the others.
-pub(super) fn printable(text: &str) -> String {
-    let is_moving = |char| matches!(char, '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let shown = |char: char| {
-        if char.is_control() || is_moving(char) {
-            '\u{fffd}'
-        } else {
-            char
-        }
-    };
-    text.chars().map(shown).collect()
-}
 
 /// Formats a time with three digits: `1.23 ms`.
 pub(super) fn time(ns: f64) -> String {

@@ -21,6 +21,7 @@ use crate::input::InputError;
 const CALENDAR_NS: i64 = 946_684_800_000_000_000;
 
 pub(super) fn build(mut collector: Collector, title: &str) -> Result<Timeline, InputError> {
+    collector.note_other_names();
     pairs::pair(&mut collector);
     if collector.writer.is_own {
         leave_out_markers(&mut collector);
@@ -31,7 +32,7 @@ pub(super) fn build(mut collector: Collector, title: &str) -> Result<Timeline, I
     let mut timeline = Timeline::default();
     title.clone_into(&mut timeline.title);
     let steps = take_steps(&mut collector);
-    let places = nesting::nest_tracks(&mut collector.raws, &mut collector.memory);
+    let places = nesting::nest_tracks(&mut collector.raws, &mut collector.memory_changes);
     Builder::new(collector, places).build(steps, &mut timeline)?;
     Ok(timeline)
 }

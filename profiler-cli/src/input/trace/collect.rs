@@ -9,6 +9,7 @@ use profiler_report::{
 };
 
 use super::args::{self, Args, CudaArgs, FuturePart, OwnArgs};
+use super::cost;
 use super::counters::{CounterKey, counter_key};
 use super::document::{Job, Writer};
 use super::event::{Category, Event, Id};
@@ -23,6 +24,9 @@ use crate::input::{InputError, Limits};
 
 /// The most by which a slice is written shorter than it is.
 const MAX_SHORTENED_NS: i64 = 1000;
+
+/// What stands for the names beyond the first [`Limits::NAMES`], as in the program's own summaries.
+const OTHER_NAMES: &str = "(other names)";
 
 /// The beginning or the end of a span.
 #[derive(Clone, Debug)]
@@ -48,7 +52,12 @@ const PHASES: &[u8] = b"BEXiICbnestfPNODMVvRcSTpF(),=";
 /// Everything that is kept of a file.
 pub(super) struct Collector {
     limits: Limits,
-    kept: u64,
+    /// All events, also those that nothing is kept of.
+    events: u64,
+    /// What all that is kept takes in memory.
+    memory: u64,
+    /// What the file has so far, after decompression.
+    pub(super) read_bytes: u64,
     pub(super) base_ns: Option<i64>,
     pub(super) job: Job,
     pub(super) writer: Writer,
@@ -81,7 +90,7 @@ pub(super) struct Collector {
     pub(super) rares: Rares,
     pub(super) work: Vec<GpuWork>,
     pub(super) halves: Vec<HalfSpan>,
-    pub(super) memory: Vec<MemoryChange>,
+    pub(super) memory_changes: Vec<MemoryChange>,
     pub(super) counters: BTreeMap<CounterKey, Vec<(i64, f64)>>,
     /// For each track of a thread, when it was on a processor, and ready for one, in percent from then on.
     pub(super) processor: BTreeMap<u32, Vec<(i64, [f64; 2])>>,
@@ -94,16 +103,18 @@ impl Collector {
     pub(super) fn new(limits: Limits) -> Self {
         Self {
             limits,
-            kept: 0,
+            events: 0,
+            memory: 0,
+            read_bytes: 0,
             base_ns: None,
             job: Job::default(),
             writer: Writer::default(),
             metadata: Vec::new(),
-            names: Names::default(),
+            names: Names::counted(OTHER_NAMES),
             name_table: HashMap::new(),
-            shapes: Names::default(),
+            shapes: Names::counted("(other shapes)"),
             shapes_of: HashMap::new(),
-            categories: Names::default(),
+            categories: Names::counted("(other categories)"),
             has_operators: false,
             replays: Vec::new(),
             devices: BTreeMap::new(),
@@ -117,12 +128,23 @@ impl Collector {
             rares: Rares::default(),
             work: Vec::new(),
             halves: Vec::new(),
-            memory: Vec::new(),
+            memory_changes: Vec::new(),
             counters: BTreeMap::new(),
             processor: BTreeMap::new(),
             missing: BTreeMap::new(),
             lost: None,
         }
+    }
+
+    /// Counts an event, whether it can be read or not.
+    pub(super) const fn count(&mut self) -> Result<(), InputError> {
+        self.events += 1;
+        if self.events > self.limits.max_events {
+            return Err(InputError::TooManyEvents {
+                max_events: self.limits.max_events,
+            });
+        }
+        Ok(())
     }
 
     /// Adds an event.
@@ -214,8 +236,8 @@ impl Collector {
             return self.add_kernel_gap(event, start, duration);
         }
         // Both are at most a fifth of what 64 bits hold… and one beginning at the end of time ends there.
+        self.keep(cost::EVENT)?;
         let raw = self.raw(event, start, start.saturating_add(duration))?;
-        self.keep()?;
         if let Some(ns) = event.args.own.cuda.ns {
             self.add_gpu_time(event, &raw, ns)?;
         }
@@ -228,10 +250,13 @@ impl Collector {
             self.miss("waits (of the category cuda_sync) have names that are not known");
             return Ok(());
         };
-        self.keep()?;
+        self.keep(cost::NOTE)?;
+        let known = self.names.len();
+        let name = self.names.number(&event.name, || (String::new(), None))?;
+        self.keep_names(known, event.name.len())?;
         self.waits.push(Wait {
             rank: event.args.own.track.rank,
-            name: self.names.number(&event.name, || (String::new(), None))?,
+            name,
             start_ns: start,
             duration_ns: duration,
             work,
@@ -241,8 +266,8 @@ impl Collector {
     }
 
     fn add_kernel_gap(&mut self, event: &Event<'_>, start: i64, ns: i64) -> Result<(), InputError> {
-        self.keep()?;
-        self.names.count(event.name.len())?;
+        self.keep(cost::NOTE)?;
+        self.text(event.name.len())?;
         self.kernel_gaps.push(KernelGap {
             rank: event.args.own.track.rank,
             start_ns: start,
@@ -261,7 +286,7 @@ impl Collector {
         let Some(track) = self.stream(cuda)? else {
             return Ok(());
         };
-        self.keep()?;
+        self.keep(cost::EVENT + cost::RARE)?;
         let start = of.start.saturating_add(cuda.after_ns.unwrap_or(0));
         let rare = self.rares.number(Rare {
             self_ns: Some(cuda.self_ns.unwrap_or(ns)),
@@ -290,8 +315,8 @@ impl Collector {
         let Some(at) = self.time(event.at) else {
             return Ok(());
         };
+        self.keep(cost::HALF)?;
         let raw = self.raw(event, at, at)?;
-        self.keep()?;
         self.halves.push(HalfSpan {
             is_begin: event.phase == b'B',
             raw,
@@ -329,6 +354,7 @@ impl Collector {
         let called = args.own.call.as_deref().filter(|_| is_launch);
         let text = named.or(called).unwrap_or(&event.name);
         let text = if kind == RawKind::Step { STEPS } else { text };
+        let (known, bytes) = (self.names.len(), text.len());
         let name = self.names.number(text, || {
             // A name that the tools would take for a step is written in another way.
             let is_short = named.is_some_and(|whole| whole.replace(STEP, NO_STEP) != event.name);
@@ -337,6 +363,7 @@ impl Collector {
             let location = location.map(str::to_owned).or_else(in_frame);
             (short.to_owned(), location)
         })?;
+        self.keep_names(known, bytes)?;
         let shapes = self.shapes(args)?;
         let category = match event.category {
             Category::Memcpy => Some("gpu_memcpy"),
@@ -345,11 +372,17 @@ impl Collector {
             _ => event.category_text.as_deref(),
         };
         let category = match category {
-            Some(text) => self.categories.number(text, || (String::new(), None))?,
+            Some(text) => {
+                let known = self.categories.len();
+                let number = self.categories.number(text, || (String::new(), None))?;
+                self.keep(cost::TEXT * (self.categories.len() - known) as u64)?;
+                number
+            }
             None => NONE,
         };
         let work = match work(event) {
             Some(work) => {
+                self.keep(cost::WORK)?;
                 self.work.push(work);
                 u32::try_from(self.work.len() - 1).unwrap_or(NONE)
             }
@@ -370,6 +403,9 @@ impl Collector {
             since_entered_ns: args.own.since_entered_ns.map(|ns| ns.max(0)),
             own_memory: args.own.own_memory,
         };
+        let rare = self.rares.number(rare);
+        let step_cost = if kind == RawKind::Step { cost::STEP } else { 0 };
+        self.keep(step_cost + if rare == 0 { 0 } else { cost::RARE })?;
         Ok(Raw {
             track,
             name,
@@ -384,8 +420,22 @@ impl Collector {
             category,
             shapes,
             work,
-            rare: self.rares.number(rare),
+            rare,
         })
+    }
+
+    /// Counts the name of an event, if it is a new one: `known` is how many there were before.
+    fn keep_names(&mut self, known: usize, bytes: usize) -> Result<(), InputError> {
+        if self.names.len() > known {
+            self.keep(cost::NAME + cost::NAME_BYTE * bytes as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Counts the bytes of another text that stays in memory.
+    fn text(&mut self, bytes: usize) -> Result<(), InputError> {
+        self.names.count(bytes)?;
+        self.keep(cost::TEXT_BYTE * bytes as u64)
     }
 
     /// Returns the number of the shapes of an event; [`NONE`] if it has none.
@@ -398,14 +448,20 @@ impl Collector {
                     Some(text) => self.shapes.number(&text, || (String::new(), None))?,
                     None => NONE,
                 };
-                self.names.count(json.len())?;
+                self.text(json.len())?;
+                self.keep(cost::TEXT)?;
                 self.shapes_of.insert(json.into(), number);
                 number
             }
             (None, None) => NONE,
         };
         match &args.own.shapes {
-            Some(text) if number == NONE => self.shapes.number(text, || (String::new(), None)),
+            Some(text) if number == NONE => {
+                let known = self.shapes.len();
+                let number = self.shapes.number(text, || (String::new(), None))?;
+                self.keep(cost::TEXT * (self.shapes.len() - known) as u64)?;
+                Ok(number)
+            }
             _ => Ok(number),
         }
     }
@@ -433,6 +489,7 @@ impl Collector {
         if details == SliceDetails::default() {
             return Ok(None);
         }
+        self.keep(cost::DETAILS)?;
         self.details.push(details);
         Ok(u32::try_from(self.details.len() - 1).ok())
     }
@@ -442,7 +499,8 @@ impl Collector {
         let before = self.tracks.len();
         let number = self.tracks.number(process, thread);
         if self.tracks.len() > before {
-            self.names.count(process.bytes() + thread.bytes())?;
+            self.keep(cost::TRACK)?;
+            self.text(process.bytes() + thread.bytes())?;
         }
         Ok(number)
     }
@@ -481,7 +539,8 @@ impl Collector {
         // A later name replaces the one before, which stays counted.
         match &*event.name {
             "process_name" => {
-                self.names.count(process.bytes() + name.len())?;
+                self.keep(cost::PROCESS)?;
+                self.text(process.bytes() + name.len())?;
                 if let Id::Number(device) = process
                     && let Ok(device) = u32::try_from(device)
                     && let Some(ordinal) = args.own.track.ordinal
@@ -493,7 +552,7 @@ impl Collector {
             }
             "thread_name" => {
                 self.track(&process, &thread)?;
-                self.names.count(name.len())?;
+                self.text(name.len())?;
                 let stream = args.work.stream.map(u64::from);
                 self.tracks.name_thread(
                     &process,
@@ -527,7 +586,7 @@ impl Collector {
     }
 
     fn add_processor(&mut self, event: &Event<'_>, at: i64) -> Result<(), InputError> {
-        self.keep()?;
+        self.keep(cost::VALUE)?;
         let track = self.track(&event.process, &event.thread)?;
         let value = |key: &str| {
             let mut values = event.args.values.iter();
@@ -569,9 +628,9 @@ impl Collector {
                 self.sample(key, at, value)?;
             }
         }
-        self.keep()?;
+        self.keep(cost::VALUE)?;
         let track = self.track(&event.process, &event.thread)?;
-        self.memory.push(MemoryChange {
+        self.memory_changes.push(MemoryChange {
             track,
             at,
             bytes: args.bytes.unwrap_or_default(),
@@ -588,8 +647,8 @@ impl Collector {
         let Some(at) = self.time(event.at) else {
             return Ok(());
         };
+        self.keep(cost::NOTE)?;
         let raw = self.raw(event, at, at)?;
-        self.keep()?;
         let mut replay = Replay::default();
         replay.name = raw.name;
         replay.noticed_ns = at;
@@ -607,8 +666,9 @@ impl Collector {
 
     /// Adds a pair that the program added to the file.
     pub(super) fn add_pair(&mut self, key: &str, value: String) -> Result<(), InputError> {
-        self.keep()?;
-        self.names.count(key.len() + value.len())?;
+        self.count()?;
+        self.keep(cost::PAIR)?;
+        self.text(key.len() + value.len())?;
         // Keys that mean something in the format are written so.
         let key = key.strip_prefix("metadata.").unwrap_or(key);
         self.metadata.push((key.to_owned(), value));
@@ -617,21 +677,41 @@ impl Collector {
 
     /// Keeps what the head of the file says of a name.
     pub(super) fn add_name(&mut self, name: String, about: AboutName) -> Result<(), InputError> {
-        self.keep()?;
+        self.count()?;
+        self.keep(cost::PAIR)?;
         let texts = about.texts().map(|text| text.map_or(0, str::len));
-        self.names.count(name.len() + texts.iter().sum::<usize>())?;
+        self.text(name.len() + texts.iter().sum::<usize>())?;
         self.name_table.insert(name, about);
         Ok(())
     }
 
-    fn sample(&mut self, key: CounterKey, at: i64, value: f64) -> Result<(), InputError> {
-        self.keep()?;
+    fn sample(&mut self, mut key: CounterKey, at: i64, value: f64) -> Result<(), InputError> {
+        if self.counters.len() >= Limits::NAMES && !self.counters.contains_key(&key) {
+            key = CounterKey {
+                name: "(other counters)".to_owned(),
+                ..CounterKey::default()
+            };
+        }
+        self.count()?;
+        self.keep(cost::VALUE)?;
         if !self.counters.contains_key(&key) {
-            self.names
-                .count(key.name.len() + key.unit.len() + key.process.bytes() + key.id.bytes())?;
+            self.keep(cost::COUNTER)?;
+            self.text(key.name.len() + key.unit.len() + key.process.bytes() + key.id.bytes())?;
         }
         self.counters.entry(key).or_default().push((at, value));
         Ok(())
+    }
+
+    /// Says what became of names beyond the limit.
+    pub(super) fn note_other_names(&mut self) {
+        let beyond = self.names.beyond();
+        if beyond > 0 {
+            let reason = format!(
+                "events have names beyond the first {} different ones: they are one row, {OTHER_NAMES}",
+                Limits::NAMES
+            );
+            self.missing.insert(reason, beyond);
+        }
     }
 
     /// Returns a time or a duration in nanoseconds, or counts the event as one that is left out.
@@ -645,13 +725,15 @@ impl Collector {
         None
     }
 
-    /// Counts something that stays in memory.
-    fn keep(&mut self) -> Result<(), InputError> {
-        self.kept += 1;
-        if self.kept > self.limits.max_events {
-            return Err(InputError::TooManyEvents {
-                max_events: self.limits.max_events,
-            });
+    /// Counts something that stays in memory, by what it takes when the time line is made.
+    fn keep(&mut self, bytes: u64) -> Result<(), InputError> {
+        self.memory += bytes;
+        if self.memory > Limits::MEMORY {
+            let max_bytes = Limits::MEMORY_PER_BYTE.saturating_mul(self.read_bytes);
+            let max_bytes = max_bytes.max(Limits::MEMORY);
+            if self.memory > max_bytes {
+                return Err(InputError::TooMuchMemory { max_bytes });
+            }
         }
         Ok(())
     }
@@ -684,6 +766,32 @@ mod tests {
             collector.add(serde_json::from_str(&event).expect("an event"))?;
         }
         Ok(())
+    }
+
+    #[test]
+    fn what_is_kept_is_limited_by_the_memory_that_it_takes() {
+        let events = [
+            r#"{"ph": "X", "name": "f", "ts": 1, "dur": 1}"#,
+            r#"{"ph": "B", "ts": 1}"#,
+            r#"{"ph": "C", "name": "c", "ts": 1, "args": {"a": 1}}"#,
+            r#"{"ph": "M", "name": "thread_name", "tid": 1, "args": {"name": "a"}}"#,
+        ];
+        for event in events {
+            let added = |read_bytes| {
+                let mut collector = Collector::new(Limits::DEFAULT);
+                collector.memory = Limits::MEMORY;
+                collector.read_bytes = read_bytes;
+                collector.add(serde_json::from_str(event).expect("an event"))
+            };
+            let refused = added(1 << 20);
+            let limit = Limits::MEMORY;
+            assert!(
+                matches!(refused, Err(InputError::TooMuchMemory { max_bytes }) if max_bytes == limit),
+                "{event}: {refused:?}"
+            );
+            // Of a larger file, more is kept.
+            assert!(added(1 << 28).is_ok(), "{event}");
+        }
     }
 
     #[test]

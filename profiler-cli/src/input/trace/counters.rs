@@ -12,7 +12,7 @@ use super::tracks::Tracks;
 const UNITS: [&str; 5] = ["bytes", "W", "%", "MHz", "°C"];
 
 /// A counter: its name, what it counts, its device, its process and its id.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CounterKey {
     pub(super) name: String,
     pub(super) unit: String,

@@ -114,6 +114,8 @@ impl Events<'_> {
     /// Reads an event. One that cannot be read says nothing of those after it, and is left out.
     fn event(&mut self, source: &mut Source<'_>) -> Result<(), InputError> {
         let collector = &mut *self.collector;
+        collector.read_bytes = source.read_bytes();
+        collector.count()?;
         let parsed = source.value(|text| {
             let (event, length) = parse::<Event<'_>>(text)?;
             Ok((collector.add(event), length))

@@ -7,6 +7,7 @@
 mod args;
 mod build;
 mod collect;
+mod cost;
 mod counters;
 mod document;
 mod doubts;

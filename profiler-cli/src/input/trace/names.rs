@@ -13,6 +13,11 @@ pub(super) struct Names {
     all: Vec<SliceName>,
     bytes: usize,
     max_bytes: usize,
+    max_count: usize,
+    /// What stands for those beyond the first `max_count`.
+    others: &'static str,
+    /// How many events have one of those.
+    beyond: u64,
 }
 
 impl Default for Names {
@@ -29,7 +34,24 @@ impl Names {
             all: Vec::new(),
             bytes: 0,
             max_bytes,
+            max_count: usize::MAX,
+            others: "",
+            beyond: 0,
         }
+    }
+
+    /// Creates an empty list for the first [`Limits::NAMES`] names. `others` stands for the others.
+    pub(super) fn counted(others: &'static str) -> Self {
+        Self {
+            max_count: Limits::NAMES,
+            others,
+            ..Self::default()
+        }
+    }
+
+    /// Returns how many events have a name that is one of the others.
+    pub(super) const fn beyond(&self) -> u64 {
+        self.beyond
     }
 
     /// Returns the number of a name. `about` returns its short form and its location; it is called if the name is new.
@@ -41,9 +63,18 @@ impl Names {
         if let Some(number) = self.numbers.get(text) {
             return Ok(*number);
         }
+        let is_beyond = self.all.len() >= self.max_count;
+        self.beyond += u64::from(is_beyond);
+        if is_beyond && let Some(number) = self.numbers.get(self.others) {
+            return Ok(*number);
+        }
+        let (text, (short, location)) = if is_beyond {
+            (self.others, (String::new(), None))
+        } else {
+            (text, about())
+        };
         let text: Arc<str> = text.into();
         let mut name = SliceName::default();
-        let (short, location) = about();
         name.short = short.into();
         name.location = location.unwrap_or_default().into();
         name.text = Arc::clone(&text);
@@ -86,6 +117,10 @@ impl Names {
     /// Returns the text with a number.
     pub(super) fn text(&self, number: u32) -> Option<&str> {
         self.all.get(number as usize).map(|name| &*name.text)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
     }
 
     pub(super) fn into_names(self) -> Vec<SliceName> {

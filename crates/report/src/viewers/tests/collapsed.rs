@@ -32,12 +32,32 @@ fn each_path_is_a_line() {
 
 #[test]
 fn names_keep_no_character_that_separates() {
-    let names = ["a;b", "line\nbreak\t", "", " ", "layer 2", "v 1.5 ", "2"];
+    let names = [
+        "a;b",
+        "line\nbreak\t",
+        "",
+        " ",
+        "layer 2",
+        "v 1.5 ",
+        "2",
+        "\0\u{1b}[2J\u{8}",
+    ];
     let nodes = names.map(|name| (None, name, 1, 1.0, None));
     let text = collapsed(&tree(&nodes), StackMetric::Count);
     let mut found: Vec<&str> = read(&text).into_iter().map(|(path, _)| path[0]).collect();
     found.sort_unstable();
-    assert_eq!(found, ["2", "?", "a:b", "layer_2", "line break", "v_1.5"]);
+    assert_eq!(
+        found,
+        [
+            "2",
+            "?",
+            "a:b",
+            "layer_2",
+            "line break",
+            "v_1.5",
+            "\u{fffd}\u{fffd}[2J\u{fffd}"
+        ]
+    );
 }
 
 #[test]

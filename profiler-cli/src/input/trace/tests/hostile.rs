@@ -1,5 +1,6 @@
 //! Files that are damaged, huge or written to do harm: one clear line each.
 
+use std::fmt::Write as _;
 use std::io::Write;
 
 use flate2::Compression;
@@ -263,6 +264,56 @@ fn large_files_stop_at_the_limits() {
     let summary = format!(r#"{{"rows": [], "notes": ["{}"]}}"#, "x".repeat(65 << 20));
     let large = refused(summary.as_bytes(), Limits::DEFAULT);
     assert!(large.starts_with("has more than 67108864 bytes"), "{large}");
+}
+
+#[test]
+fn events_of_which_nothing_is_kept_are_counted_too() {
+    let mut limits = Limits::DEFAULT;
+    limits.max_events = 3;
+    for event in [
+        "{}",
+        r#"{"ph": "s", "name": "f"}"#,
+        r#"{"ph": "X", "ts": []}"#,
+    ] {
+        let list = |count| {
+            format!(
+                r#"{{"traceEvents": [{{"ph": "i"}}{}]}}"#,
+                format!(",{event}").repeat(count)
+            )
+        };
+        let fits = Input::from_reader(list(2).as_bytes(), "", limits);
+        assert!(fits.is_ok(), "{event}: {fits:?}");
+        let many = refused(list(3).as_bytes(), limits);
+        assert!(
+            many.starts_with("has more than 3 events"),
+            "{event}: {many}"
+        );
+    }
+}
+
+#[test]
+fn names_beyond_the_limit_are_one_row() {
+    let mut text = "[".to_owned();
+    for name in 0..Limits::NAMES + 10 {
+        let _ = write!(
+            text,
+            r#"{{"ph":"X","name":"n{name}","ts":{name},"dur":1}},"#
+        );
+    }
+    text.push_str(r#"{"ph":"X","name":"n7","ts":0,"dur":1}]"#);
+    let timeline = of_text(&text);
+    assert_eq!(timeline.names.len(), Limits::NAMES + 1);
+    let averages = timeline.key_averages();
+    let calls = |name: &str| averages.row(name).map(|row| row.calls);
+    assert_eq!(calls("(other names)"), Some(10));
+    assert_eq!((calls("n7"), calls("n65536")), (Some(2), None));
+    let [(reason, 10)] = &timeline.missing[..] else {
+        panic!("{:?}", timeline.missing);
+    };
+    assert_eq!(
+        reason,
+        "events have names beyond the first 65536 different ones: they are one row, (other names)"
+    );
 }
 
 #[test]
