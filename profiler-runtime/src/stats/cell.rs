@@ -168,13 +168,12 @@ impl StatCell {
         if self.leave(serial) {
             return true;
         }
-        let leaked = self.presumed_leaked.get();
-        if leaked == 0 {
+        if self.leaked() == 0 {
             // Another call of the name was open when it opened, and may have closed before it: the time of both is in that one's.
             return false;
         }
         // It had been presumed leaked: undo that. The call is recursive only if an outer call of the name is open.
-        self.presumed_leaked.set(leaked - 1);
+        self.forget_presumed_leaked();
         self.outermost.get() == 0
     }
 
@@ -193,12 +192,11 @@ impl StatCell {
     /// outermost call after all: it had been presumed leaked, and became the innermost scope again when a younger one closed
     /// late.
     pub(crate) fn leave_presumed_leaked(&self) -> bool {
-        let leaked = self.leaked();
         // A recursive call ends here, and needs no second comparison.
-        if leaked == 0 || self.outermost.get() != 0 {
+        if self.leaked() == 0 || self.outermost.get() != 0 {
             return false;
         }
-        self.presumed_leaked.set(self.presumed_leaked.get() - 1);
+        self.forget_presumed_leaked();
         true
     }
 

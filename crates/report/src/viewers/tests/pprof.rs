@@ -57,7 +57,9 @@ fn values_that_were_not_recorded_are_left_out() {
     assert_eq!(profile.default_sample_type, "cpu");
     assert_eq!(profile.comments, ["#profiler-runtime"]);
     tree.is_flat = true;
-    assert!(read(&tree).comments[0].starts_with("callers were not counted"));
+    let comments = read(&tree).comments;
+    let is_said = |comment: &String| comment.starts_with("callers were not counted");
+    assert!(comments.iter().any(is_said), "{comments:?}");
 }
 
 #[test]
