@@ -19,6 +19,7 @@ use crate::log_record::LogRecord;
 use crate::losses;
 use crate::name::{self, Name};
 use crate::own_cost;
+use crate::switch;
 
 static THREAD: Background = Background::new("profiler-log", run, ended);
 /// Requests for a flush of all loggers.
@@ -64,6 +65,7 @@ fn ended() {
 }
 
 fn run() {
+    switch::write_before_ending();
     let mut collector = Collector::default();
     let mut sleeper = THREAD.sleeper();
     held_up::leave();

@@ -17,7 +17,7 @@ pub struct Variable {
 }
 
 /// All variables. A test compares this table with the one in `docs/environment.md`.
-pub const VARIABLES: [Variable; 27] = [
+pub const VARIABLES: [Variable; 28] = [
     Variable {
         name: "PROFILER_ENABLED",
         takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
@@ -184,6 +184,13 @@ pub const VARIABLES: [Variable; 27] = [
         takes: "a name",
         default: "none",
         meaning: "The name whose calls are the steps of PROFILER_SCHEDULE. A step ends when such a call returns. Recursive calls do not count.",
+        names_path: false,
+    },
+    Variable {
+        name: "PROFILER_SIGNALS",
+        takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
+        default: "`1`",
+        meaning: "Writes the outputs that were asked for before Ctrl-C (SIGINT), SIGTERM or SIGHUP ends the program, within two seconds; a second signal ends it at once. Signals that the program handles or ignores are left to it. `0` leaves all signals alone. Unix only, without macOS.",
         names_path: false,
     },
     Variable {

@@ -285,6 +285,8 @@ impl Builder {
                   `let _profiler = profiler_runtime::builder().init()?;`"]
     pub fn init(self) -> Result<ProfilerGuard, InitError> {
         super::ensure_started();
+        let has_outputs =
+            self.summary.is_some() || self.tensorboard.is_some() || !self.loggers.is_empty();
         if let Some(objection) = self.summary.as_ref().and_then(SummaryTarget::objection) {
             diagnostics::warn_once(&objection);
         }
@@ -335,6 +337,9 @@ impl Builder {
         // A stripped program keeps its calls of `init`, and writes nothing.
         if !NEVER_MEASURES {
             folders::prepare();
+            if has_outputs {
+                switch::write_before_ending();
+            }
             summary_writer::begin();
             if let Some(refused) = refused {
                 return Err(refused.into());
