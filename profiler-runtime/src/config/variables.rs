@@ -57,7 +57,7 @@ pub const VARIABLES: [Variable; 28] = [
         name: "PROFILER_TENSORBOARD",
         takes: "a folder",
         default: "none",
-        meaning: "Logs each call of a name without a `log` of its own to a TensorBoard log in this folder. The tag of `app::Trainer::forward` is `Trainer/forward/cuda_ms` if it has GPU times, else `Trainer/forward/cpu_ms`.",
+        meaning: "Logs each call of a name without a `log` of its own to a TensorBoard log in this folder, or in `FOLDER_2` and so on if it has the log of another process: TensorBoard then shows a run for each. The tag of `app::Trainer::forward` is `Trainer/forward/cuda_ms` if it has GPU times, else `Trainer/forward/cpu_ms`.",
         names_path: true,
     },
     Variable {

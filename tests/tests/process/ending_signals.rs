@@ -83,7 +83,7 @@ fn outputs_are_written_and_the_program_dies_of_the_signal() {
         assert!(trace["traceEvents"].as_array().is_some_and(|events| !events.is_empty()));
         assert_eq!(fs::read_dir(folder.join("board")).expect("a log").count(), 1);
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(stderr.starts_with("profiler: wrote t.json and s.json"), "{stderr}");
+        assert!(stderr.starts_with("profiler: wrote t.json, s.json and board"), "{stderr}");
     }
 }
 
