@@ -33,6 +33,7 @@
 
 pub mod background;
 pub mod diagnostics;
+pub mod ending;
 mod error_debug;
 pub mod process;
 pub mod rank;

@@ -35,7 +35,7 @@ fn run(script: &str) -> (String, Timeline) {
     let [stdout, stderr] =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     assert!(output.status.success(), "{stderr}");
-    assert_eq!(stderr, "");
+    assert_eq!(stderr, format!("profiler: wrote {}\n", trace.display()));
     (stdout, check::trace(&trace))
 }
 

@@ -22,6 +22,7 @@ use crate::log_record::LogRecord;
 use crate::losses;
 use crate::name::{self, Name};
 use crate::own_cost;
+use crate::switch;
 
 /// `true` while entries stay in the rings unless a flush is requested: see [`hold`].
 static IS_HELD: AtomicBool = AtomicBool::new(false);
@@ -85,6 +86,7 @@ fn ended() {
 }
 
 fn run() {
+    switch::write_before_ending();
     let mut collector = Collector::default();
     let mut sleeper = THREAD.sleeper();
     held_up::leave();

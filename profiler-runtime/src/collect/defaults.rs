@@ -84,6 +84,11 @@ pub(super) fn of_the_settings() -> Option<Arc<dyn profiler_log::ScalarLogger>> {
     Some(log)
 }
 
+/// Returns the folder of the log that the environment asks for, if it was opened.
+pub(crate) fn folder_of_environment() -> Option<PathBuf> {
+    ENVIRONMENT.get()?.folder()
+}
+
 /// Opens the log that the environment asks for, if any, so that `init` returns the error.
 pub(crate) fn open_from_environment() -> Result<(), LogError> {
     ENVIRONMENT.get().map_or(Ok(()), |log| log.open().map(drop))
@@ -116,6 +121,12 @@ mod lazy {
                 log: RaceCell::new(),
                 opening: Lock::new(()),
             }
+        }
+
+        /// Returns the folder of the log, if it was opened.
+        pub(super) fn folder(&self) -> Option<PathBuf> {
+            let log = self.log.get()?.as_ref().ok()?;
+            Some(log.dir().to_owned())
         }
 
         /// Opens the log if it is not open. A failure is final: each entry returns the same error.

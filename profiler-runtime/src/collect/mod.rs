@@ -28,7 +28,8 @@ mod unflushed;
 
 pub(crate) use collector::{hold, next_step};
 pub(crate) use defaults::{
-    add_default, open_from_environment, set_default_from, tensorboard_on_demand,
+    add_default, folder_of_environment, open_from_environment, set_default_from,
+    tensorboard_on_demand,
 };
 pub(crate) use entry::LogEntry;
 pub(crate) use flush::flush;

@@ -48,6 +48,8 @@ pub(crate) struct Settings {
     pub(crate) cupti_library: Option<PathBuf>,
     pub(crate) nvtx: Nvtx,
     pub(crate) session: SessionSettings,
+    /// `true` if what was asked for is written before a signal ends the process.
+    pub(crate) signals: bool,
     /// The variables that were set. They take precedence over the builder of the program.
     pub(crate) from_environment: Vec<&'static str>,
     /// These variables with their values, by name.
@@ -202,6 +204,7 @@ impl Settings {
                 .text("PROFILER_NVTX", Nvtx::parse)
                 .unwrap_or_default(),
             session: SessionSettings::read(reader),
+            signals: reader.text("PROFILER_SIGNALS", parse_bool).unwrap_or(true),
             from_environment: Vec::new(),
             variables: Vec::new(),
         }

@@ -17,7 +17,7 @@ pub struct Variable {
 }
 
 /// All variables. A test compares this table with the one in `docs/environment.md`.
-pub const VARIABLES: [Variable; 27] = [
+pub const VARIABLES: [Variable; 28] = [
     Variable {
         name: "PROFILER_ENABLED",
         takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
@@ -57,7 +57,7 @@ pub const VARIABLES: [Variable; 27] = [
         name: "PROFILER_TENSORBOARD",
         takes: "a folder",
         default: "none",
-        meaning: "Logs each call of a name without a `log` of its own to a TensorBoard log in this folder. The tag of `app::Trainer::forward` is `Trainer/forward/cuda_ms` if it has GPU times, else `Trainer/forward/cpu_ms`.",
+        meaning: "Logs each call of a name without a `log` of its own to a TensorBoard log in this folder, or in `FOLDER_2` and so on if it has the log of another process: TensorBoard then shows a run for each. The tag of `app::Trainer::forward` is `Trainer/forward/cuda_ms` if it has GPU times, else `Trainer/forward/cpu_ms`.",
         names_path: true,
     },
     Variable {
@@ -184,6 +184,13 @@ pub const VARIABLES: [Variable; 27] = [
         takes: "a name",
         default: "none",
         meaning: "The name whose calls are the steps of PROFILER_SCHEDULE. A step ends when such a call returns. Recursive calls do not count.",
+        names_path: false,
+    },
+    Variable {
+        name: "PROFILER_SIGNALS",
+        takes: "`1`, `true`, `on`, `yes` or `0`, `false`, `off`, `no`",
+        default: "`1`",
+        meaning: "Writes the outputs that were asked for before Ctrl-C (SIGINT), SIGTERM or SIGHUP ends the program, within two seconds; a second signal ends it at once. Signals that the program handles or ignores are left to it. `0` leaves all signals alone. Unix only, without macOS.",
         names_path: false,
     },
     Variable {

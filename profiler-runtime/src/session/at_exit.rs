@@ -12,6 +12,7 @@ use profiler_host::sync::{Lock, Locked};
 
 use super::live::Session;
 use super::{environment, window_sorter};
+use crate::switch;
 
 /// How long the end of the program waits for the environment's session, whose handlers write files that the user asked
 /// for.
@@ -40,6 +41,7 @@ pub(super) fn remember(session: &Arc<Session>) {
             "the system takes no more exit handlers: call `Profile::stop` and `Profile::wait` before the program ends",
         );
     }
+    switch::write_before_ending();
     let mut sessions = sessions();
     sessions.retain(|known| known.strong_count() > 0);
     sessions.push(Arc::downgrade(session));

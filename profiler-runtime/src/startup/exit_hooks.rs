@@ -7,6 +7,7 @@ use profiler_host::process::exit::{Hook, Phase, Run, register};
 use super::closing::close;
 use super::flush::flush;
 use super::{exit_summary, written};
+use crate::collect;
 use crate::cuda;
 
 /// How long an exiting process waits for loggers.
@@ -22,6 +23,11 @@ static SUMMARY: Hook = Hook {
             Run::Later => LATER_TIMEOUT,
         };
         close(|| flush(timeout), || exit_summary::write_at_exit(run));
+        if run == Run::First
+            && let Some(folder) = collect::folder_of_environment()
+        {
+            written::note(folder);
+        }
         written::say();
     },
 };

@@ -290,6 +290,8 @@ impl Builder {
         if self.thread_time == Some(true) {
             local::calibrate_thread_time();
         }
+        let has_outputs =
+            self.summary.is_some() || self.tensorboard.is_some() || !self.loggers.is_empty();
         if let Some(objection) = self.summary.as_ref().and_then(SummaryTarget::objection) {
             diagnostics::warn_once(&objection);
         }
@@ -340,6 +342,9 @@ impl Builder {
         // A stripped program keeps its calls of `init`, and writes nothing.
         if !NEVER_MEASURES {
             folders::prepare();
+            if has_outputs {
+                switch::write_before_ending();
+            }
             summary_writer::begin();
             if let Some(refused) = refused {
                 return Err(refused.into());

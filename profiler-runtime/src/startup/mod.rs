@@ -35,6 +35,7 @@ use profiler_host::diagnostics;
 use profiler_host::process;
 use profiler_host::sync::{Lock, ReentrancyGuard};
 
+use crate::config::SummaryTarget;
 use crate::cuda::nvtx;
 use crate::switch::{self, NEVER_MEASURES, with_control};
 use crate::{clock, collect, cuda, local, scope, session};
@@ -100,6 +101,13 @@ pub(crate) fn ensure_started() {
         diagnostics::warn_once(process::exit::NO_HANDLER);
     }
     folders::prepare();
+    let session = &settings.session;
+    if settings.summary != SummaryTarget::Off
+        || settings.tensorboard.is_some()
+        || session.trace.is_some()
+    {
+        switch::write_before_ending();
+    }
     // With the lock released: the tool may take its time, and may call into CUDA.
     nvtx::attach(settings.nvtx);
     #[cfg(feature = "trace")]

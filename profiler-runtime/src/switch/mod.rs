@@ -26,9 +26,10 @@ use std::sync::atomic::{
 #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
 use std::sync::atomic::{Ordering::Acquire, fence};
 
-use profiler_host::diagnostics;
+use profiler_host::process::fork;
 use profiler_host::process::platform::HAS_CLOCK;
 use profiler_host::sync::{Lock, RaceCell, ReentrancyGuard};
+use profiler_host::{diagnostics, ending};
 
 use crate::clock::{Spans, now};
 use crate::config::{Filter, Settings};
@@ -134,6 +135,19 @@ static CONTROL: Lock<Option<Control>> = Lock::with(None, Control::after_fork);
 
 /// The settings as the environment gave them, for [`Control::after_fork`].
 static ENVIRONMENT: RaceCell<Settings> = RaceCell::new();
+
+/// Has what was asked for written before a signal ends the process, unless `PROFILER_SIGNALS` leaves signals alone. Called when an
+/// output is asked for; the signal of `PROFILER_SIGNAL` has another use.
+#[cold]
+pub(crate) fn write_before_ending() {
+    let (signals, own) = with_control(|control| {
+        let settings = &control.settings;
+        (settings.signals, settings.session.signal)
+    });
+    if signals && !NEVER_MEASURES && fork::is_own_process() {
+        ending::write_before_ending(own);
+    }
+}
 
 /// Runs `change` on the switch's state and publishes the result to all threads. The first caller in the process reads
 /// the environment.

@@ -249,3 +249,15 @@ fn an_anonymous_program_names_neither_its_machine_nor_its_settings() {
         }
     }
 }
+
+#[test(measuring)]
+fn a_second_run_gets_a_tensorboard_folder_beside_that_of_the_first() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    for (number, name) in ["runs/first", "runs/first_2", "runs/first_3"].into_iter().enumerate() {
+        let stderr = said(folder, "3", &[("PROFILER_TENSORBOARD", "runs/first")]);
+        assert_eq!(stderr, format!("profiler: wrote {name}\n"));
+        assert_eq!(names(&folder.join("runs"), "").len(), number + 1);
+        assert_eq!(names(&folder.join(name), "events.out.tfevents.").len(), 1);
+    }
+}

@@ -93,9 +93,19 @@ fn add_handler() -> bool {
     (unsafe { libc::atexit(on_exit) }) == 0
 }
 
-extern "C" fn on_exit() {
-    static HAS_RUN: AtomicBool = AtomicBool::new(false);
+/// `true` once the hooks have run.
+static HAS_RUN: AtomicBool = AtomicBool::new(false);
 
+/// Runs the hooks of some phases, before a signal ends the process. The program's threads still run: calls of the driver are not
+/// among them.
+pub fn run_before_signal(phases: &[Phase]) {
+    HAS_RUN.store(true, Relaxed);
+    for phase in phases {
+        run_hooks(&HOOKS[*phase as usize..][..1], Run::First);
+    }
+}
+
+extern "C" fn on_exit() {
     // A forked process has none of the profiler's threads, and would wait for them forever.
     if !fork::is_own_process() {
         return;

@@ -10,6 +10,7 @@ use profiler_host::process::host;
 use profiler_host::process::output::{Output, READER_TIMEOUT, WriteTimeout};
 use profiler_host::process::platform::process_id;
 
+use super::run_folder::BEGINNING;
 use super::seconds_since_epoch;
 
 /// How many names are tried. The first one is free unless clock, host name and process number repeat, as in containers
@@ -27,7 +28,7 @@ pub(super) fn create_file(dir: &Path) -> io::Result<(Output, PathBuf)> {
         let seconds = seconds_since_epoch(SystemTime::now()).max(0.0).floor();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = dir.join(format!(
-            "events.out.tfevents.{seconds:010}.{host}.{process}.{number}"
+            "{BEGINNING}{seconds:010}.{host}.{process}.{number}"
         ));
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -6,6 +6,7 @@ mod event_file;
 mod file_name;
 mod histogram;
 mod record_writer;
+mod run_folder;
 mod tf_record;
 
 use std::borrow::Borrow;
@@ -26,8 +27,8 @@ use super::{IntoStep, LogError, Scalar, ScalarLogger};
 /// millisecond share an event, and the wall time of the first one.
 ///
 /// All methods take `&self`: wrap the logger in an [`Arc`](std::sync::Arc) to share it between
-/// threads, loggers and your own metrics. Give each run a folder of its own, with one logger:
-/// `TensorBoard` shows a folder as one run, and follows the newest file in it.
+/// threads, loggers and your own metrics. Have one logger: `TensorBoard` shows a folder as one run, and follows the newest
+/// file in it. A run that names the folder of an earlier one gets a folder beside it.
 ///
 /// # Tags
 ///
@@ -75,7 +76,9 @@ pub struct TensorBoardLogger {
 }
 
 impl TensorBoardLogger {
-    /// Creates a new event file in `dir`, and the folder if it does not exist.
+    /// Creates a new event file in `dir`, and the folder if it does not exist. If the folder has event files of another process,
+    /// as of an earlier run, the log goes to the first of `dir_2`, `dir_3` and so on that has none: `TensorBoard` then shows two
+    /// runs. [`dir`](Self::dir) returns the folder.
     ///
     /// # Errors
     ///
@@ -90,7 +93,7 @@ impl TensorBoardLogger {
     /// assert!(error.to_string().contains("cannot write the log in Cargo.toml/is/no/folder"));
     /// ```
     pub fn new(dir: impl AsRef<Path>) -> Result<Self, LogError> {
-        let dir = dir.as_ref().to_owned();
+        let dir = run_folder::choose(dir.as_ref());
         let file = Lock::new(Some(EventFile::create(&dir)?));
         Ok(Self { dir, file })
     }

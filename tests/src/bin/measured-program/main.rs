@@ -5,6 +5,9 @@
 #[path = "interrupted.rs"]
 mod interrupted;
 #[cfg(target_os = "linux")]
+#[path = "own_signals.rs"]
+mod own_signals;
+#[cfg(target_os = "linux")]
 #[path = "program_process.rs"]
 mod program_process;
 
@@ -191,6 +194,8 @@ fn main() {
         "interrupted-on-a-stream" => interrupted::run(count, 100, true),
         #[cfg(target_os = "linux")]
         other if program_process::run(other, count) => {}
+        #[cfg(target_os = "linux")]
+        other if own_signals::run(other) => {}
         other => {
             eprintln!("unknown: {other}");
             exit(2);

@@ -1,5 +1,5 @@
 //! Signals belong to the program: the profiler's threads receive none, and its writes raise none. The exception is the
-//! signal that `PROFILER_SIGNAL` names.
+//! signal that `PROFILER_SIGNAL` names, and those that end a program which does nothing about them ([`ending`](crate::ending)).
 
 #[cfg(not(unix))]
 mod other;
