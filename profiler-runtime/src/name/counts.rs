@@ -314,6 +314,7 @@ impl Name {
             }
             live.0.read_into(&mut totals);
         }
+        totals.open += u64::try_from(self.open_spans.load(Relaxed)).unwrap_or(0);
         // With the lock still held: a reading that came late would look like a fall.
         totals.note_rises();
         counts.folded.own_rises = totals.own_rises;

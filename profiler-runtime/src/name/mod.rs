@@ -69,6 +69,8 @@ pub(crate) struct Name {
     pub(crate) cuda: GpuTotals,
     /// The time of its calls, in ticks, that is not their self time because scopes on other threads covered it.
     pub(crate) covered: AtomicI64,
+    /// Spans of `tracing` whose times are held back: they count as open.
+    open_spans: AtomicI64,
     time_source: AtomicTimeSource,
 }
 
@@ -103,8 +105,15 @@ impl Name {
             breaker: CircuitBreaker::new(),
             cuda: GpuTotals::new(),
             covered: AtomicI64::new(0),
+            open_spans: AtomicI64::new(0),
             time_source: AtomicTimeSource::undecided(),
         }
+    }
+
+    /// Adds to the number of spans whose times are held back.
+    #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
+    pub(crate) fn note_open_spans(&self, more: i64) {
+        self.open_spans.fetch_add(more, Relaxed);
     }
 
     /// Returns the tag under which calls are logged: it ends with the time that loggers get and its unit.

@@ -8,6 +8,7 @@ use super::serial::{Flags, Serial};
 use crate::local::Innermost;
 
 /// A part that has closed. Times are in ticks.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     pub(crate) end: u64,
     pub(crate) elapsed: i64,
@@ -15,6 +16,8 @@ pub(crate) struct Part {
     pub(crate) own: i64,
     /// `true` if a panic ended it.
     pub(crate) panicked: bool,
+    /// `true` if no other scope of the name was open around it.
+    pub(crate) outermost: bool,
 }
 
 impl OpenScope {

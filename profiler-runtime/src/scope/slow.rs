@@ -136,6 +136,7 @@ pub(crate) fn end_part(open: &OpenScope) -> Option<super::Part> {
             elapsed: closed.span.elapsed,
             own: closed.own,
             panicked: closed.panicked,
+            outermost: closed.span.outermost,
         }
     })
 }

@@ -250,7 +250,12 @@ impl Control {
     }
 
     fn is_on(&self) -> bool {
-        self.settings.enabled && self.bypasses == 0 && self.holds == 0 && !NEVER_MEASURES
+        self.is_asked_for() && self.holds == 0
+    }
+
+    /// Returns `true` unless the program or its environment has turned measuring off.
+    fn is_asked_for(&self) -> bool {
+        self.settings.enabled && self.bypasses == 0 && !NEVER_MEASURES
     }
 
     fn word(&self) -> u32 {
@@ -388,6 +393,11 @@ pub(crate) fn is_enabled() -> bool {
     } else {
         with_control(|control| control.is_on())
     }
+}
+
+/// Returns `true` while calls are measured, and while they are not because of a [`hold`].
+pub(crate) fn is_on_or_held() -> bool {
+    is_enabled() || with_control(|control| control.holds > 0 && control.is_asked_for())
 }
 
 /// How often measuring has been turned off or on.

@@ -169,6 +169,12 @@ impl StampedDecision {
         (!super::is_off(self.switch())).then_some(self.decision())
     }
 
+    /// Returns the same as made under no switch word of a program that has begun to measure.
+    #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
+    pub(crate) fn not_current(self) -> Self {
+        Self::new(super::UNINITIALIZED, self.decision())
+    }
+
     /// Returns the decision under whatever switch word it was made.
     #[cfg(all(feature = "tracing-layer", not(feature = "strip")))]
     pub(crate) fn last(self) -> Option<SiteDecision> {

@@ -18,7 +18,7 @@ const INTERNALS: [&str; 8] = [
     "want",
 ];
 
-/// Crates whose spans of the level `TRACE` are parts of a model.
+/// Crates whose spans are parts of a model, also those of the level `TRACE`.
 const MODELS: [&str; 3] = ["burn", "candle", "cubecl"];
 
 /// The layer's own filter. As it is one of the layer alone, it decides nothing for others.
@@ -48,9 +48,14 @@ impl SpanFilter {
             return false;
         }
         let target = metadata.target();
-        let is_model = || MODELS.iter().any(|prefix| target.starts_with(prefix));
-        self.takes_all || !is_internal(target) && (*metadata.level() != Level::TRACE || is_model())
+        let is_shown = || *metadata.level() != Level::TRACE || is_of_model(target);
+        self.takes_all || !is_internal(target) && is_shown()
     }
+}
+
+/// Returns `true` if spans with this target are parts of a model, which are there as long as the model.
+pub(super) fn is_of_model(target: &str) -> bool {
+    MODELS.iter().any(|prefix| target.starts_with(prefix))
 }
 
 fn is_internal(target: &str) -> bool {

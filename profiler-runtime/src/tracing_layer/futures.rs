@@ -10,9 +10,11 @@
 //! it is polled last, until one of the same call site is. Each time that they are entered is a call then.
 
 use std::cell::Cell;
+use std::time::Duration;
 
+use super::held::HeldTime;
 use super::sites::SpanSite;
-use crate::clock::{elapsed, now};
+use crate::clock::{clock, elapsed, now};
 use crate::name;
 
 /// How much shorter than most times the last one is, until the span is closed.
@@ -20,6 +22,9 @@ const SHORTER: f64 = 4.0;
 /// The quantile that stands for most times: at least half of them are polls, however often a future is polled, and a time in
 /// which the thread did not run does not change it, as it would change the mean.
 const MOST: f64 = 0.75;
+
+/// The longest last time of a span whose times were held back. They are few, and the first may have been longer for other reasons.
+const DROP: Duration = Duration::from_micros(20);
 
 /// The spans of a name that are judged on each thread: to look at all times of a name takes long.
 const JUDGED: u64 = 64;
@@ -33,6 +38,25 @@ thread_local! {
 #[cold]
 pub(super) fn note_again(id: u64, entered: u64) {
     let _ = EXITED.try_with(|exited| exited.set((id, entered)));
+}
+
+/// Returns `true` if a span whose times were held back, and which is closed on this thread, was that of a future.
+#[cold]
+pub(super) fn is_of_future(id: u64, times: &[HeldTime]) -> bool {
+    let closed = now();
+    let Ok((exited, entered)) = EXITED.try_with(Cell::take) else {
+        return false;
+    };
+    // The last time is the drop.
+    let Some((_, polls)) = times.split_last() else {
+        return false;
+    };
+    let mut polls: Vec<i64> = polls.iter().map(|time| time.part.elapsed).collect();
+    polls.sort_unstable();
+    let last = elapsed(entered, closed);
+    let is_drop = exited == id && last < clock().in_ticks(DROP).cast_signed();
+    let most = polls.get(polls.len() / 2);
+    is_drop && most.is_some_and(|most| SHORTER * (last as f64) < *most as f64)
 }
 
 /// Judges the call site of a span that is closed on this thread, and was exited several times. `so_far` counts such spans of

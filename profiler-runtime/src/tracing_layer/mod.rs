@@ -9,12 +9,15 @@
 //! - `recorder`: what happens to a span; the scope that it opens is that of the [`scope`](crate::scope) module.
 //! - `whole`: spans that are measured from the first enter to the last exit, as futures are.
 //! - `futures`: which call sites have such spans.
+//! - `held`: the times of the first spans of a call site, until that is known.
 
 #[cfg(not(feature = "strip"))]
 mod filter;
 mod forward;
 #[cfg(not(feature = "strip"))]
 mod futures;
+#[cfg(not(feature = "strip"))]
+mod held;
 #[cfg(not(feature = "strip"))]
 mod layers;
 #[cfg(not(feature = "strip"))]
@@ -61,7 +64,9 @@ use variant::LayerState;
 /// `forward`. The span of a future, which [`Instrument`](tracing::Instrument) and `#[instrument]` enter in each poll, is one
 /// call, from the first enter to the last exit, and the time for which it was entered is that in polls; it counts once it is
 /// closed. `tracing` does not tell the two apart. The layer knows a future by its end, at which it is dropped inside its span
-/// and closes it at once, and measures later spans of that call site so. Until the first one has ended, each poll is a call.
+/// and closes it at once, and measures later spans of that call site so. Until a span of a call site has ended, or was entered 64
+/// times, the times of its spans (256 at once) are held back, and they count as open; not with callers, a default logger or
+/// `PROFILER_STEP`, and not for spans of candle, burn and CubeCL, where each time is a call until then.
 ///
 /// Where that goes wrong, a note below the table counts the spans that were entered several times.
 /// [`whole_spans`](Self::whole_spans) measures all spans as those of futures, [`entered_spans`](Self::entered_spans) none.

@@ -219,6 +219,8 @@ pub(super) enum Kind {
     Entered,
     /// It is one call.
     Whole,
+    /// It may be either, and takes the slow path until that is known.
+    Undecided,
 }
 
 /// The open spans of one layer.
@@ -281,14 +283,18 @@ impl OpenSpans {
     }
 
     fn insert_as(&self, id: u64, key: u64, site: u32, kind: Kind) -> Option<&OpenSpan> {
-        if kind == Kind::Entered
+        // Where a span most likely is, it is found by the fast path.
+        let passed_over = usize::from(kind == Kind::Undecided);
+        if kind != Kind::Whole
             && let Some(first) = self.first.get_or_try_init(first_table)
-            && let Some((_, span)) = places(first, 0, id).find(|(_, span)| span.take(key, site))
+            && let Some((_, span)) = places(first, 0, id)
+                .skip(passed_over)
+                .find(|(_, span)| span.take(key, site))
         {
             return Some(span);
         }
         let tables = match kind {
-            Kind::Entered => &self.later,
+            Kind::Entered | Kind::Undecided => &self.later,
             Kind::Whole => &self.whole,
         };
         let mut tables = (1..).zip(tables);
@@ -301,6 +307,19 @@ impl OpenSpans {
             }
             Some(span)
         })
+    }
+
+    /// Gives a span that took the slow path a second entry, where it most likely is, for what enters it from now on. The first
+    /// one stays for threads that have entered the span.
+    pub(super) fn move_home(&self, id: u64, site: u32) {
+        if self.at_home(id).is_none()
+            && let Some(home) = self.home(id)
+            && home.take(INCOMPLETE, site)
+        {
+            // Not like the entry of a span that was entered once: its end has both to remove.
+            home.entries.store(2 * (ENTER | 1), Relaxed);
+            home.key.store(id, Release);
+        }
     }
 
     /// Returns the entry in which a span most likely is.

@@ -11,7 +11,9 @@ use tracing::span::{Attributes, Id};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
+use super::filter::is_of_model;
 use super::futures;
+use super::held::{self, Held, HeldTime};
 use super::layers;
 use super::open_spans::{ClosedSpan, Kind, OpenSpan, OpenSpans};
 use super::sites::{self, SpanSite};
@@ -36,6 +38,7 @@ pub(super) struct Recorder {
 impl Drop for Recorder {
     fn drop(&mut self) {
         layers::end(self.layer);
+        held::forget(self.layer);
     }
 }
 
@@ -70,10 +73,14 @@ impl Recorder {
     }
 
     fn kind_of(&self, site: &SpanSite) -> Kind {
-        self.kind.unwrap_or(if site.is_whole() {
-            Kind::Whole
-        } else {
-            Kind::Entered
+        self.kind.unwrap_or_else(|| {
+            if site.is_whole() {
+                Kind::Whole
+            } else if site.is_undecided() {
+                Kind::Undecided
+            } else {
+                Kind::Entered
+            }
         })
     }
 
@@ -121,6 +128,10 @@ impl Recorder {
             Some(decision) => !decision.is_excluded(),
             None => site.decide_new(metadata),
         };
+        let is_known = self.kind.is_some() || is_of_model(metadata.target());
+        if is_known || !site.last_decision().is_some_and(is_plain) {
+            site.settle();
+        }
         let is_lost = is_measured && !insert(number, self.kind_of(site));
         is_lost.then_some(SpanLoss::TooManyOpen)
     }
@@ -201,6 +212,13 @@ impl Recorder {
             return count_missing(reason);
         }
         let (opened, layer) = match self.spans.whole(id) {
+            None if is_plain(decision) && held::holds(self.layer, id, number) => {
+                let opened = open(decision.for_part()).map(|mut open| {
+                    open.make_part();
+                    open
+                });
+                (opened, self.layer | stack::WHOLE)
+            }
             None => (open(decision), self.layer),
             Some(whole) => {
                 let opened = open(decision.for_part()).map(|mut open| {
@@ -242,19 +260,39 @@ impl Recorder {
         let Some((open, span)) = stack::exit(self.layer, id, self.is_open()) else {
             return;
         };
+        // SAFETY: as in `exit`.
+        let span = unsafe { &*span };
         if open.is_part() {
-            self.exit_whole(id, &open);
+            self.exit_part(id, &open, span);
         } else {
-            // SAFETY: as in `exit`.
-            exit_entered(id, &open, unsafe { &*span });
+            exit_entered(id, &open, span);
         }
     }
 
-    fn exit_whole(&self, id: u64, open: &OpenScope) {
-        let (part, span) = (end_part(open), self.spans.get(id));
-        if let (Some(part), Some(span), Some(whole)) = (part, span, self.spans.whole(id)) {
+    fn exit_part(&self, id: u64, open: &OpenScope, span: &OpenSpan) {
+        let Some(part) = end_part(open).filter(|_| span.is(id)) else {
+            return;
+        };
+        if let Some(whole) = self.spans.whole(id) {
             whole.end(open, &part);
             span.exit();
+            return;
+        }
+        let (site, start) = (span.site(), open.start());
+        let time = HeldTime { start, part };
+        catch_own_panic("a span was exited", || {
+            match held::hold(self.layer, id, time) {
+                Held::Kept => {}
+                Held::Unknown => held::count_each(site, &[time]),
+                Held::Full(times) => {
+                    held::count_each(site, &times);
+                    sites::by_number(site).settle();
+                    self.spans.move_home(id, site);
+                }
+            }
+        });
+        if span.exit() {
+            futures::note_again(id, start);
         }
     }
 
@@ -282,6 +320,8 @@ impl Recorder {
         count_lost(closed);
         if let Some(whole) = self.spans.whole(id) {
             count_whole(whole, closed);
+        } else if let Some(times) = held::take(self.layer, id) {
+            catch_own_panic("a span was closed", || count_held(id, closed, &times));
         } else if closed.exits > 1 && !ReentrancyGuard::is_entered() {
             let mut so_far = 0;
             sites::with_cell(closed.site, |cell| so_far = cell.count_reentered_span());
@@ -290,7 +330,37 @@ impl Recorder {
             }
         }
         span.remove();
+        // That of a span which did not stay where it was.
+        if let Some(first) = self.spans.get(id) {
+            count_lost(first.closed());
+            first.remove();
+        }
     }
+}
+
+/// Counts a span that is closed, whose times were held back.
+#[cold]
+fn count_held(id: u64, closed: ClosedSpan, times: &[HeldTime]) {
+    let site = sites::by_number(closed.site);
+    // As for other spans that are closed within the profiler.
+    let is_inside = ReentrancyGuard::is_entered();
+    let is_of_future = || !is_inside && !closed.is_entered() && futures::is_of_future(id, times);
+    if times.len() > 1 && (site.is_whole() || is_of_future()) {
+        site.set_whole();
+        return held::count_as_one(closed.site, times);
+    }
+    held::count_each(closed.site, times);
+    if times.len() > 1 && !is_inside {
+        sites::with_cell(closed.site, |cell| _ = cell.count_reentered_span());
+    }
+    if !times.is_empty() {
+        site.settle();
+    }
+}
+
+/// Returns `true` if nothing is done once a call has ended that cannot be held back.
+fn is_plain(decision: SiteDecision) -> bool {
+    decision.for_part() == decision
 }
 
 /// Ends a time of a span of which each is a call.

@@ -24,7 +24,7 @@ pub(super) const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A call site of spans.
 pub(super) struct SpanSite {
-    /// The address of the metadata, with [`WHOLE`]; or 0.
+    /// The address of the metadata, with [`WHOLE`] and [`UNDECIDED`]; or 0.
     key: AtomicUsize,
     /// The [`StampedDecision`].
     decision: AtomicU64,
@@ -33,7 +33,11 @@ pub(super) struct SpanSite {
 /// A flag of [`SpanSite::key`]: spans are measured as a whole. The address alone does not match then, so that they take the
 /// slow path.
 const WHOLE: usize = 1;
-const _: () = assert!(align_of::<Metadata<'static>>() > WHOLE);
+/// Likewise: no span has been closed, so that it is not known whether they are those of futures. The decision is not current then
+/// either, so that entering takes the slow path too.
+const UNDECIDED: usize = 2;
+const FLAGS: usize = WHOLE | UNDECIDED;
+const _: () = assert!(align_of::<Metadata<'static>>() > FLAGS);
 
 static TABLE: [SpanSite; SITES] = [const {
     SpanSite {
@@ -102,7 +106,7 @@ fn search_address(address: usize) -> Option<(u32, &'static SpanSite)> {
     numbers.find_map(|number| {
         let site = by_number(number);
         let key = site.key.load(Relaxed);
-        let is_found = key & !WHOLE == address || (key == 0 && site.take(address));
+        let is_found = key & !FLAGS == address || (key == 0 && site.take(address));
         is_found.then_some((number, site))
     })
 }
@@ -110,18 +114,33 @@ fn search_address(address: usize) -> Option<(u32, &'static SpanSite)> {
 impl SpanSite {
     /// Makes an empty entry that of a call site. Returns `false` if it is another one's by now.
     fn take(&self, address: usize) -> bool {
-        match self.key.compare_exchange(0, address, Relaxed, Relaxed) {
+        let taken = self
+            .key
+            .compare_exchange(0, address | UNDECIDED, Relaxed, Relaxed);
+        match taken {
             Ok(_) => {
                 losses::note_span();
                 true
             }
-            Err(key) => key & !WHOLE == address,
+            Err(key) => key & !FLAGS == address,
         }
     }
 
     /// Measures spans as a whole from the next one on.
     pub(super) fn set_whole(&self) {
         self.key.fetch_or(WHOLE, Relaxed);
+    }
+
+    /// Decides that each time of a span is a call, unless they are measured as a whole.
+    pub(super) fn settle(&self) {
+        if self.is_undecided() {
+            self.key.fetch_and(!UNDECIDED, Relaxed);
+        }
+    }
+
+    /// Returns `true` until it is known whether spans are those of futures.
+    pub(super) fn is_undecided(&self) -> bool {
+        self.key.load(Relaxed) & FLAGS == UNDECIDED
     }
 
     /// Returns `true` if spans are measured as a whole.
@@ -159,7 +178,12 @@ impl SpanSite {
         let _reentrancy = site::enter_or_refuse()?;
         let known = self.stored().id().and_then(name::by_id);
         let decision = site::decide(known.or_else(name)?);
-        self.decision.store(decision.raw(), Relaxed);
+        let stored = if self.is_undecided() {
+            decision.not_current()
+        } else {
+            decision
+        };
+        self.decision.store(stored.raw(), Relaxed);
         decision.if_on()
     }
 

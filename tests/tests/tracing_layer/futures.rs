@@ -57,9 +57,61 @@ fn futures_are_found_out_and_are_one_call_each_from_then_on() {
         );
         let table = summary().to_string();
         let spans = row.reentered_spans;
-        assert!(table.contains(&format!("load: {spans} span")), "{table}");
-        assert!(table.contains("seen to be those of futures"), "{table}");
+        let is_said = table.contains(&format!("load: {spans} span"));
+        assert_eq!(is_said, spans > 0, "{table}");
+        let is_found_out = table.contains("seen to be those of futures");
+        assert_eq!(is_found_out, spans > 0, "{table}");
     }
+    assert_eq!(all_lost(), 0);
+}
+
+#[test]
+fn the_first_spans_of_a_call_site_are_open_until_they_end_and_no_calls_for_each_poll() {
+    install();
+    let mut requests: Vec<_> = (0..40).map(|_| Box::pin(load(3))).collect();
+    for _ in 0..2 {
+        for request in &mut requests {
+            assert!(poll_once(request.as_mut()).is_pending());
+        }
+        if measuring() {
+            let row = row("tracing_layer::futures::load");
+            assert_eq!((row.calls, row.open), (0, 40));
+            assert!(summary().to_prometheus().contains("futures::load"));
+        }
+    }
+    for mut request in requests {
+        while poll_once(request.as_mut()).is_pending() {}
+    }
+    let row = row("tracing_layer::futures::load");
+    assert_eq!(row.open, 0);
+    // A thread may be held up between the last exit of a span and its end: then each of its five times is a call.
+    assert_eq!(row.futures + row.reentered_spans, if_measuring(40));
+    assert_eq!(row.calls, row.futures + 5 * row.reentered_spans);
+    if measuring() {
+        assert!(row.polled_ns >= row.futures as f64 * 150_000.0);
+        assert_eq!(self::row("futures: inside").calls, 120);
+    }
+    assert_eq!(all_lost(), 0);
+}
+
+#[test]
+fn a_span_that_is_entered_again_and_again_is_many_calls_before_it_ends() {
+    install();
+    let layer = info_span!("layer");
+    for enters in 1..200_u64 {
+        layer.in_scope(|| work(1));
+        let row = measuring().then(|| row("tracing_layer::futures::layer"));
+        let expected = if enters < 64 { (0, 1) } else { (enters, 0) };
+        assert!(row.is_none_or(|row| (row.calls, row.open) == expected), "{enters}");
+    }
+    // Parts of a model are no futures.
+    let part = info_span!(target: "candle_nn", "part");
+    part.in_scope(|| ());
+    let part = measuring().then(|| self::row("candle_nn::part"));
+    assert!(part.is_none_or(|part| (part.calls, part.open) == (1, 0)));
+    drop(layer);
+    let row = row("tracing_layer::futures::layer");
+    assert_eq!((row.calls, row.reentered_spans), (if_measuring(199), if_measuring(1)));
     assert_eq!(all_lost(), 0);
 }
 

@@ -31,7 +31,9 @@ fn each_time_that_a_span_is_entered_is_a_call() {
     for _ in 0..3 {
         span.in_scope(|| work(100));
     }
-    assert_eq!(row(NAME).calls, if_measuring(3), "also while it is open");
+    let open = measuring().then(|| row(NAME));
+    // It may be that of a future.
+    assert!(open.is_none_or(|row| (row.calls, row.open) == (0, 1)));
     drop(span);
     let row = row(NAME);
     assert_eq!(
@@ -296,10 +298,11 @@ fn an_exit_while_measuring_is_off_ends_its_time() {
     let span = span();
     let entered = span.enter();
     off(|| drop(entered));
-    assert_eq!((row(NAME).calls, row(NAME).open), (1, 0));
+    assert_eq!((row(NAME).calls, row(NAME).open), (0, 1), "until it is closed");
     span.in_scope(|| ());
     drop(span);
-    assert_eq!((row(NAME).calls, row(NAME).cpu().calls), (2, 2));
+    let row = row(NAME);
+    assert_eq!((row.calls, row.cpu().calls, row.open), (2, 2, 0));
     assert_eq!(all_lost(), 0);
 }
 

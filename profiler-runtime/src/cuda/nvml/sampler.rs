@@ -81,7 +81,7 @@ pub(crate) fn begin(session: Option<Duration>) {
     }
     RUN_NS.store(nanoseconds(run), Relaxed);
     let is_wanted = run.or(session).is_some() || WINDOW_NS.load(Relaxed) > 0;
-    if !is_wanted || HAS_FAILED.load(Relaxed) || !switch::is_enabled() {
+    if !is_wanted || HAS_FAILED.load(Relaxed) || !switch::is_on_or_held() {
         return;
     }
     if THREAD.ensure_started("there are no samples of the GPU") {
@@ -352,7 +352,7 @@ fn run() {
         }
         // While nothing is measured, nothing is sampled: the next sample has the energy of the whole pause.
         let is_wanted = is_due || (is_asked && too_early.is_none() && sampler.is_some());
-        if is_wanted && switch::is_enabled() {
+        if is_wanted && switch::is_on_or_held() {
             taken = Some(Instant::now());
             let known = sampler.take().map_or_else(Sampler::open, Ok);
             match known {
