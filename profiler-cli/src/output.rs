@@ -44,9 +44,12 @@ fn without_commands(text: &str) -> Cow<'_, str> {
     if !text.split('\n').any(is_command) {
         return Cow::Borrowed(text);
     }
-    let line = |line: &str| match is_command(line) {
-        true => line.replacen("::", "\u{fffd}:", 1),
-        false => line.to_owned(),
+    let line = |line: &str| {
+        if is_command(line) {
+            line.replacen("::", "\u{fffd}:", 1)
+        } else {
+            line.to_owned()
+        }
     };
     let lines: Vec<String> = text.split('\n').map(line).collect();
     Cow::Owned(lines.join("\n"))

@@ -146,17 +146,13 @@ impl<'t> Bounded<'t> {
 
     /// Returns the node that stands for the caller of others.
     fn caller(&mut self, caller: &'t CallNode) -> u32 {
-        let root = match self.root {
-            Some(root) => root,
-            None => {
-                let name = Arc::from(OTHER_CALLERS);
-                let root = self.push(CallNode {
-                    name,
-                    ..CallNode::default()
-                });
-                *self.root.insert(root)
-            }
-        };
+        let root = self.root.unwrap_or_else(|| {
+            self.push(CallNode {
+                name: Arc::from(OTHER_CALLERS),
+                ..CallNode::default()
+            })
+        });
+        self.root = Some(root);
         if let Some(known) = self.callers.get(&*caller.name) {
             return *known;
         }
@@ -208,7 +204,9 @@ mod tests {
         let edges = tree.edges().into_iter().filter(|sum| sum.calls > 0);
         let edges = edges.map(|sum| format!("{sum:?}"));
         let mut all = [functions.collect::<Vec<_>>(), edges.collect::<Vec<_>>()];
-        all.iter_mut().for_each(|sums| sums.sort());
+        for sums in &mut all {
+            sums.sort();
+        }
         all
     }
 

@@ -194,12 +194,13 @@ fn losses(summary: &Summary) -> Vec<String> {
 fn slow_records(summary: &Summary) -> Option<String> {
     let records = &summary.cuda.records;
     // The scheduler of the system may delay one record in a hundred.
-    (records.long > records.timed / 100).then(|| {
+    let long = records.long.min(records.timed);
+    (long > records.timed / 100).then(|| {
         format!(
             "{} of {} records of events that were timed took longer than 0.1 ms, the longest {:.1} ms: the launch queue \
              was full, and held up the program's launches too, or the machine was busy with other work; measure fewer \
              scopes, or launch graphs",
-            records.long,
+            long,
             records.timed,
             records.longest_ns / 1e6
         )

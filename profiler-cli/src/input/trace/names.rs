@@ -74,10 +74,12 @@ impl Names {
             (text, about())
         };
         let text: Arc<str> = text.into();
-        let mut name = SliceName::default();
-        name.short = short.into();
-        name.location = location.unwrap_or_default().into();
-        name.text = Arc::clone(&text);
+        let name = SliceName {
+            text: Arc::clone(&text),
+            short: short.into(),
+            location: location.unwrap_or_default().into(),
+            ..SliceName::default()
+        };
         self.count(name.text.len() + name.short.len() + name.location.len())?;
         let Ok(number) = u32::try_from(self.all.len()) else {
             return Err(self.too_many());
