@@ -145,7 +145,7 @@ fn write() {
         let _ = background::spawn("profiler-writing", Calls::Unmeasured, work, || ());
         has_ended
     };
-    let all = run(&[Phase::Sessions, Phase::Loggers, Phase::Summary]);
+    let all = run(&[Phase::Sessions, Phase::Summary]);
     if all.recv_timeout(BEFORE_SUMMARY) == Err(mpsc::RecvTimeoutError::Timeout) {
         let summary = run(&[Phase::Summary]);
         let is_whole = all
