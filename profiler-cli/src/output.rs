@@ -38,12 +38,22 @@ impl Stdout {
     }
 }
 
-/// Changes the lines that begin with two colons, as a name may: in the logs of GitHub's jobs, they are commands.
+/// What begins a command in the logs of jobs, wherever it stands in a line.
+const COMMANDS: [(&str, &str); 2] = [("##[", "#\u{fffd}["), ("##vso[", "#\u{fffd}vso[")];
+
+/// Changes what is a command in the logs of GitHub's and Azure's jobs, as a name may be: a line that begins with two colons, and
+/// what begins with two number signs anywhere.
 fn without_commands(text: &str) -> Cow<'_, str> {
     let is_command = |line: &str| line.trim_start().starts_with("::");
-    if !text.split('\n').any(is_command) {
+    let has_command = COMMANDS.iter().any(|(command, _)| text.contains(command));
+    if !has_command && !text.split('\n').any(is_command) {
         return Cow::Borrowed(text);
     }
+    let text = COMMANDS
+        .iter()
+        .fold(text.to_owned(), |text, (command, changed)| {
+            text.replace(command, changed)
+        });
     let line = |line: &str| {
         if is_command(line) {
             line.replacen("::", "\u{fffd}:", 1)
@@ -91,5 +101,8 @@ mod tests {
         let lines = "a\n ::warning::x\n::add-mask::y\n";
         let changed = "a\n \u{fffd}:warning::x\n\u{fffd}:add-mask::y\n";
         assert_eq!(without_commands(lines), changed);
+        let inside = "1 ms  ##[add-mask]x ##vso[task.setvariable]y";
+        let changed = "1 ms  #\u{fffd}[add-mask]x #\u{fffd}vso[task.setvariable]y";
+        assert_eq!(without_commands(inside), changed);
     }
 }

@@ -1,5 +1,6 @@
 //! A scope that can be the parent of scopes on other threads.
 
+use std::collections::HashMap;
 use std::mem;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -74,6 +75,8 @@ pub(crate) struct SharedScope {
     segments: Lock<Option<Box<Segments>>>,
     /// `true` once there was one.
     is_bound: AtomicBool,
+    /// The serial by which the scope is found if its name is not known; 0 if it is not among those.
+    serial_of_unnamed: AtomicU64,
     /// The id of its own name. `None` in a recursive call while callers are not counted.
     pub(crate) name: Option<u32>,
     /// For how long children on other threads ran while the scope itself waited.
@@ -209,14 +212,15 @@ struct Reported {
 
 /// The scopes whose names are not known, by their serials: a guard that ends on another thread finds its scope here, since the links
 /// of the thread that opened it are out of reach.
-static UNNAMED: Lock<Vec<(u64, Weak<SharedScope>)>> = Lock::new(Vec::new());
+static UNNAMED: Lock<Option<HashMap<u64, Weak<SharedScope>>>> = Lock::new(None);
 /// How many there are, so that few take the lock.
 static UNNAMED_COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Changes the list of scopes without a name.
-fn with_unnamed<T>(change: impl FnOnce(&mut Vec<(u64, Weak<SharedScope>)>) -> T) -> T {
+fn with_unnamed<T>(change: impl FnOnce(&mut HashMap<u64, Weak<SharedScope>>) -> T) -> T {
     let mut unnamed = UNNAMED.lock();
-    let changed = change(&mut unnamed);
+    let unnamed = unnamed.get_or_insert_default();
+    let changed = change(unnamed);
     UNNAMED_COUNT.store(unnamed.len(), Relaxed);
     changed
 }
@@ -227,20 +231,18 @@ pub(crate) fn end_elsewhere(serial: u64, name: u32) {
     if UNNAMED_COUNT.load(Relaxed) == 0 {
         return;
     }
-    let found = with_unnamed(|unnamed| {
-        let place = unnamed.iter().position(|(known, _)| *known == serial)?;
-        unnamed.swap_remove(place).1.upgrade()
-    });
-    if let Some(scope) = found {
+    // Upgraded outside of the lock: the last reference takes it again when it is dropped.
+    let found = with_unnamed(|unnamed| unnamed.remove(&serial));
+    if let Some(scope) = found.and_then(|scope| scope.upgrade()) {
         scope.end(name);
     }
 }
 
 impl Drop for SharedScope {
     fn drop(&mut self) {
-        if self.name.is_none() && UNNAMED_COUNT.load(Relaxed) > 0 {
-            // Its own entry cannot be upgraded any more, and neither can those of others that are being dropped.
-            with_unnamed(|unnamed| unnamed.retain(|(_, scope)| scope.strong_count() > 0));
+        let serial = *self.serial_of_unnamed.get_mut();
+        if serial != 0 {
+            with_unnamed(|unnamed| unnamed.remove(&serial));
         }
     }
 }
@@ -248,12 +250,18 @@ impl Drop for SharedScope {
 impl SharedScope {
     /// Has the end of the scope on another thread be noticed too, if its name is not known.
     pub(super) fn note_unnamed(self: &Arc<Self>, serial: u64) {
-        if self.name.is_none() {
-            with_unnamed(|unnamed| {
-                if unnamed.try_reserve(1).is_ok() {
-                    unnamed.push((serial, Arc::downgrade(self)));
-                }
-            });
+        if self.name.is_some() {
+            return;
+        }
+        let is_noted = with_unnamed(|unnamed| {
+            let has_room = unnamed.try_reserve(1).is_ok();
+            if has_room {
+                unnamed.insert(serial, Arc::downgrade(self));
+            }
+            has_room
+        });
+        if is_noted {
+            self.serial_of_unnamed.store(serial, Relaxed);
         }
     }
 
@@ -322,6 +330,7 @@ impl SharedScope {
             reported: Lock::new(Reported::default()),
             segments: Lock::new(None),
             is_bound: AtomicBool::new(false),
+            serial_of_unnamed: AtomicU64::new(0),
             name,
             coverage: Coverage::new(now()),
         })

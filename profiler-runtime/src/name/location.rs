@@ -83,13 +83,19 @@ fn from_crate(file: &str) -> &str {
         |at: usize, names: &[&str]| parts.get(at).is_some_and(|(_, part)| names.contains(part));
     let crates = (0..parts.len()).find(|at| is(*at, &["registry"]) && is(at + 1, &["src"]));
     let in_registry = crates.map(|at| at + 3);
+    // What a build script writes: the folder has the name of the package.
+    let is_out = |at: usize| is(at, &["build"]) && is(at + 2, &["out"]);
+    let generated = (0..parts.len()).find(|at| is_out(*at)).map(|at| at + 1);
     let around_sources = || {
         // The last part is the file.
         let last = (1..parts.len().saturating_sub(1)).rfind(|at| is(*at, &SOURCES));
         last.map(|at| at - 1)
     };
     let file_name = parts.len() - 1;
-    let first = in_registry.or_else(around_sources);
+    let names_user =
+        |first: &usize| is(*first, &["root"]) || *first > 0 && is(*first - 1, &["home", "Users"]);
+    let first = in_registry.or(generated).or_else(around_sources);
+    let first = first.filter(|first| !names_user(first));
     let first = first.map_or(file_name, |first| first.min(file_name));
     parts.get(first).map_or("", |(start, _)| &file[*start..])
 }
@@ -138,6 +144,13 @@ mod tests {
                 "inner/src/a/b.rs",
             ),
             ("/home/alice/secret/pplib/src/lib.rs", "pplib/src/lib.rs"),
+            (
+                "/home/alice/src/proj/target/debug/build/proj-1a2b/out/gen.rs",
+                "proj-1a2b/out/gen.rs",
+            ),
+            ("/home/alice/src/proj/build.rs", "build.rs"),
+            (r"C:\Users\alice\src\client\mod.rs", "mod.rs"),
+            ("/root/src/client/mod.rs", "mod.rs"),
             ("/home/alice/src/pplib/tests/it.rs", "pplib/tests/it.rs"),
             ("C:\\Users\\alice\\pplib\\src\\lib.rs", "pplib\\src\\lib.rs"),
             ("/home/alice/build.rs", "build.rs"),

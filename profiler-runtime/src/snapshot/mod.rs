@@ -19,6 +19,7 @@ mod window;
 use std::sync::Arc;
 
 use profiler_host::diagnostics;
+use profiler_host::process::host::is_anonymous;
 use profiler_report::internal::{
     GpuSamples, Schema, busy, missing_samples, share_cpu, share_cuda, share_energy, sort_rows,
 };
@@ -80,7 +81,12 @@ fn of_process(ring_full: Option<u64>) -> Summary {
         unmeasured: losses::unmeasured(),
         refused: losses::refused(),
         lost_spans: losses::lost_spans(),
-        notices: diagnostics::notices(),
+        // Warnings quote values of variables, and name files.
+        notices: if is_anonymous() {
+            Vec::new()
+        } else {
+            diagnostics::notices()
+        },
         ..Summary::default()
     }
 }

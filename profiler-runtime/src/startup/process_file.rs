@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use profiler_host::process::output::{Existing, Place};
@@ -73,7 +73,12 @@ pub(super) fn obstacle(path: &Path) -> Option<String> {
     match existing {
         Ok(Some(existing)) => objection(path, existing),
         Ok(None) => None,
-        // The system's errors are those of the write, too.
+        // Replacing a file takes no right to read it.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Some(format!(
+            "{} cannot be read ({error}), and is kept: it may be anybody's",
+            path.display()
+        )),
+        // The write fails with the same error of the system.
         Err(error) => error.raw_os_error().is_none().then(|| error.to_string()),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs;
+use std::sync::OnceLock;
 
 /// The longest name that is returned, in characters.
 const MAX_LENGTH: usize = 64;
@@ -10,10 +11,10 @@ const MAX_LENGTH: usize = 64;
 pub const ANONYMOUS: &str = "PROFILER_ANONYMOUS";
 
 /// Returns `true` if the variable asks for that. Read here, and not with the other variables, because a log may be opened
-/// before these are read.
+/// before these are read; and once, because the program may change its environment while the profiler's threads run.
 pub fn is_anonymous() -> bool {
-    let value = env::var(ANONYMOUS).unwrap_or_default();
-    means_yes(&value)
+    static IS_ANONYMOUS: OnceLock<bool> = OnceLock::new();
+    *IS_ANONYMOUS.get_or_init(|| means_yes(&env::var(ANONYMOUS).unwrap_or_default()))
 }
 
 fn means_yes(value: &str) -> bool {

@@ -153,6 +153,11 @@ impl Merge {
         if !self.files.iter().any(is_in) {
             return Ok(());
         }
+        // One that is not whole is the trace of a rank all the same.
+        let limits = Limits {
+            is_whole: false,
+            ..limits
+        };
         match Input::read(&self.output, limits) {
             Ok(Input::Timeline(line)) if ranks_of(&line) < 2 => Err(replaces_input(&self.output)),
             _ => Ok(()),

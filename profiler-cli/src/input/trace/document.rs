@@ -241,7 +241,11 @@ fn object(
                         events.list(source, false)?;
                         true
                     }
-                    b'{' if !is_inner => object(source, events, true)?,
+                    b'{' if !is_inner => inner(source, events)?,
+                    _ if is_inner => {
+                        source.ignore()?;
+                        false
+                    }
                     _ => return Err(source.invalid("expected a list of events")),
                 }
             }
@@ -260,9 +264,31 @@ fn object(
                     collector.add_pair(&key, value)?;
                 }
             }
-            _ if first == b'{' && !is_inner => has_events |= object(source, events, true)?,
+            _ if first == b'{' && !is_inner => has_events |= inner(source, events)?,
             _ => source.ignore()?,
         }
+    }
+    Ok(has_events)
+}
+
+/// Reads an object inside the document. What it says of the file counts only if it has the events.
+fn inner(source: &mut Source<'_>, events: &mut Events<'_>) -> Result<bool, InputError> {
+    let collector = &*events.collector;
+    let before = (
+        collector.base_ns,
+        collector.job.clone(),
+        collector.devices.clone(),
+        collector.writer.clone(),
+    );
+    let has_events = object(source, events, true)?;
+    if !has_events {
+        let collector = &mut *events.collector;
+        (
+            collector.base_ns,
+            collector.job,
+            collector.devices,
+            collector.writer,
+        ) = before;
     }
     Ok(has_events)
 }
@@ -271,7 +297,7 @@ fn object(
 struct Base(Option<i64>);
 
 /// What the process says of its job.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Job {
     pub(super) rank: Option<u64>,
     pub(super) world_size: Option<u64>,
@@ -355,7 +381,7 @@ fn properties(device: &serde_json::Value) -> DeviceProperties {
 }
 
 /// What `profiler-runtime` and the command line say of a file that they wrote.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Writer {
     /// One of them wrote it.
     pub(super) is_own: bool,

@@ -95,6 +95,10 @@ fn other_forms_of_a_document_are_read() {
         format!("\u{feff}{list}").into_bytes(),
         utf16,
         format!(r#"{{"a": 1, "traceEvents": {{"b": 2, "traceEvents": {list}}}}}"#).into_bytes(),
+        format!(
+            r#"{{"a": {{"traceEvents": 12, "baseTimeNanoseconds": 5}}, "traceEvents": {list}}}"#
+        )
+        .into_bytes(),
         format!(r#"{{"a": {{"b": {{}}}}, "data": {{"traceEvents": {list}}}}}"#).into_bytes(),
         format!("{line}\n").into_bytes(),
     ] {
