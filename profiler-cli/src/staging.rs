@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use profiler_host::process::output::Place;
+use profiler_host::process::output::{FolderBeside, Place};
 use profiler_report::internal::InOrder as _;
 
 use crate::error::Error;
@@ -43,7 +43,7 @@ pub(crate) struct Staging<'i> {
     named: PathBuf,
     /// The file in the folder, or the target if that is no regular file and cannot be replaced.
     path: PathBuf,
-    folder: Option<PathBuf>,
+    folder: Option<(FolderBeside, PathBuf)>,
     /// Where the file goes, which a link leads to.
     place: Option<Place>,
     /// The files that the command reads, and never replaces.
@@ -72,11 +72,11 @@ impl<'i> Staging<'i> {
         };
         interrupts::watch();
         let mut current = folder();
-        let beside = new_folder_beside(&place.path()).map_err(failed)?;
-        *current = Some(beside.clone());
+        let (beside, path) = new_folder_beside(&place).map_err(failed)?;
+        *current = Some(path.clone());
         drop(current);
-        staging.path = beside.join(name);
-        staging.folder = Some(beside);
+        staging.path = beside.path_of(name);
+        staging.folder = Some((beside, path));
         staging.place = Some(place);
         Ok(staging)
     }
@@ -93,31 +93,32 @@ impl<'i> Staging<'i> {
 
     /// Gives everything that was written its name, beside the target, and says it. Replaces files of these names.
     pub(crate) fn finish(mut self) -> Result<(), Error> {
-        let (Some(beside), Some(place)) = (&self.folder, self.place.take()) else {
+        let (Some((beside, path)), Some(place)) = (&self.folder, self.place.take()) else {
             return Ok(());
         };
         let failed = |error| Error::write(&self.named, error);
         // Signals wait meanwhile.
         let _current = folder();
         let mut others = Vec::new();
-        for entry in fs::read_dir(beside).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            if entry.path() == self.path {
+        let own = self.path.file_name().unwrap_or_default();
+        for entry in fs::read_dir(path).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            if name == own {
                 continue;
             }
-            let named = place.path().with_file_name(entry.file_name());
+            let named = place.path().with_file_name(&name);
             // Nothing is replaced before all outputs have been looked at.
             let place = self.place_of(&named)?;
-            others.push((entry.path(), named, place));
+            others.push((name, named, place));
         }
         let mut written = vec![self.named.clone()];
-        place.take(&self.path).map_err(failed)?;
-        for (path, named, place) in others {
+        place.take(beside, own).map_err(failed)?;
+        for (name, named, place) in others {
             let failed = |error| Error::write(&named, error);
             let Some(place) = place else {
                 return Err(failed(io::ErrorKind::AlreadyExists.into()));
             };
-            place.take(&path).map_err(failed)?;
+            place.take(beside, &name).map_err(failed)?;
             written.push(named);
         }
         // Standard output may lead to a file.
@@ -154,36 +155,28 @@ impl<'i> Staging<'i> {
 
 impl Drop for Staging<'_> {
     fn drop(&mut self) {
-        if let Some(beside) = self.folder.take() {
+        if let Some((_, path)) = self.folder.take() {
             let mut current = folder();
-            let _ = fs::remove_dir_all(beside);
+            let _ = fs::remove_dir_all(path);
             *current = None;
         }
     }
 }
 
 /// Creates a hidden folder. One that was left behind has the number of a process that may run in another container.
-fn new_folder_beside(file: &Path) -> io::Result<PathBuf> {
+fn new_folder_beside(place: &Place) -> io::Result<(FolderBeside, PathBuf)> {
     const ATTEMPTS: u32 = 1_000;
     let process = std::process::id();
     let mut attempt = 0;
     loop {
-        let beside = file.with_file_name(format!(".profiler-{process}-{attempt}"));
-        match create_private(&beside) {
+        let name = format!(".profiler-{process}-{attempt}");
+        match place.create_folder_beside(name.as_ref()) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < ATTEMPTS => {
                 attempt += 1;
             }
-            created => return created.map(|()| beside),
+            created => return created.map(|folder| (folder, place.path().with_file_name(name))),
         }
     }
-}
-
-/// Creates a folder into which only this user can look: what is in it gets its permissions with its name.
-fn create_private(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 #[cfg(unix)]

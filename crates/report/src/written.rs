@@ -42,8 +42,11 @@ pub fn is_written_by_profiler(path: &Path, mut file: impl Read) -> io::Result<bo
     if bytes.starts_with(&[0x1f, 0x8b]) {
         bytes = decompressed(&bytes);
     }
-    let is_folded =
-        || path.extension().is_some_and(|ending| ending == "folded") && are_stacks(&bytes);
+    let is_named = |ending: &str| {
+        path.extension()
+            .is_some_and(|known| known.eq_ignore_ascii_case(ending))
+    };
+    let is_folded = || is_named("folded") && are_stacks(&bytes);
     Ok(BEGINNINGS.iter().any(|known| bytes.starts_with(known))
         || is_pprof(&bytes)
         || is_perfetto(&bytes)
@@ -87,9 +90,12 @@ fn is_perfetto(bytes: &[u8]) -> bool {
     packet.get(length..length + 2) == Some(&[0xe2, 0x03])
 }
 
-/// Lines that end in a number.
+/// Lines that end in a number; or the beginning of one whose end is not among the bytes, with several functions.
 fn are_stacks(bytes: &[u8]) -> bool {
-    let whole = bytes.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
+    let Some(whole) = bytes.iter().rposition(|byte| *byte == b'\n') else {
+        let is_text = !bytes.iter().any(u8::is_ascii_control);
+        return bytes.len() as u64 == BEGINNING && is_text && bytes.contains(&b';');
+    };
     let is_stack = |line: &[u8]| {
         let space = line.iter().rposition(|byte| *byte == b' ');
         space.is_some_and(|at| {
@@ -120,7 +126,7 @@ mod tests {
             ("run.prom", b"# HELP go_info\n"),
             ("run.txt", b"f 3\n"),
             ("run.folded", b"f 3\ntext\n"),
-            ("run.folded", b"text"),
+            ("run.folded", b"text;f 3"),
             // cProfile's, which marks values in the highest bit, and one of a program in Go.
             ("run.prof", b"\xfb\xa9\x03\xfa\x01~"),
             ("run.pb.gz", b"\n\x04\x08\x01\x10\x02\n\x04"),

@@ -1,7 +1,7 @@
 //! The thread that empties the rings of all threads, and calls the loggers.
 
 use std::sync::atomic::{
-    AtomicBool,
+    AtomicU32,
     Ordering::{Acquire, Relaxed, Release},
 };
 use std::time::Duration;
@@ -24,8 +24,8 @@ use crate::name::{self, Name};
 use crate::own_cost;
 use crate::switch;
 
-/// `true` while entries stay in the rings unless a flush is requested: see [`hold`].
-static IS_HELD: AtomicBool = AtomicBool::new(false);
+/// How many calls of [`hold`] run: while one does, entries stay in the rings unless a flush is requested.
+static HOLDS: AtomicU32 = AtomicU32::new(0);
 
 static THREAD: Background = Background::new("profiler-log", run, ended);
 /// Requests for a flush of all loggers.
@@ -62,12 +62,12 @@ pub(crate) fn hold<T>(f: impl FnOnce() -> T) -> T {
     struct EndOnDrop;
     impl Drop for EndOnDrop {
         fn drop(&mut self) {
-            IS_HELD.store(false, Release);
+            HOLDS.fetch_sub(1, Release);
             wake();
         }
     }
     // Before the request, whose round sees it: the one after that takes nothing.
-    IS_HELD.store(true, Release);
+    HOLDS.fetch_add(1, Release);
     let _end = EndOnDrop;
     f()
 }
@@ -122,7 +122,7 @@ impl Collector {
         // Read before the rings are: records that were pushed before the request are then in this batch.
         let requested = FLUSHES.issued();
         let is_requested = requested > FLUSHES.answered();
-        if IS_HELD.load(Acquire) && !is_requested {
+        if HOLDS.load(Acquire) > 0 && !is_requested {
             return Some(BUSY);
         }
         let is_quiet = self.drain().is_empty();

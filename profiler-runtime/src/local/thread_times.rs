@@ -94,7 +94,7 @@ fn begin(times: &mut Vec<OpenTime>, serial: u64, outer: u64) -> bool {
 }
 
 /// Ends the thread time of the scope or poll with this serial, which took `elapsed` ticks. Returns `None` if it was not
-/// measured. Reads the clock first.
+/// measured.
 pub(crate) fn end_thread_time(serial: u64, elapsed: i64) -> Option<ThreadTime> {
     // Reading the thread's clock takes so long that the time may be longer than the elapsed one even so.
     let elapsed = clock().nanoseconds(elapsed.max(0) as f64).ceil();

@@ -94,10 +94,12 @@ pub(super) fn written_meanwhile(path: &Path) -> String {
 /// Returns why a file is not replaced: the name in a variable may be that of anything.
 fn objection(path: &Path, existing: Existing) -> Option<String> {
     let path_name = path.display();
-    if existing.is_executable {
+    let is_own = is_written_by_profiler(path, &existing.file).unwrap_or(false);
+    // Where file systems have no permissions, all files can be run. No program begins as the profiler's files do.
+    let is_empty = existing.file.metadata().is_ok_and(|file| file.len() == 0);
+    if existing.is_executable && (is_empty || !is_own) {
         return Some(format!("{path_name} is a program, and is not replaced"));
     }
-    let is_own = is_written_by_profiler(path, existing.file).unwrap_or(false);
     (!is_own).then(|| format!("{path_name} was not written by the profiler, and is not replaced"))
 }
 

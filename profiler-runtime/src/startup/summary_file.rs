@@ -9,7 +9,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use profiler_host::diagnostics;
 use profiler_host::process::output::folder_lock::FolderLock;
@@ -21,6 +21,9 @@ use profiler_report::internal::{SummaryFormat, second_file, write_summary};
 use super::process_file::{make_folder, obstacle, suffixes, with_suffix, written_meanwhile};
 
 /// The file that this copy of the profiler wrote last.
+/// How long a write waits for others of the folder: no write takes as long.
+const LONGEST_LOCK: Duration = Duration::from_millis(200);
+
 static LAST: Lock<Option<Written>> = Lock::new(None);
 
 #[derive(Clone, Debug)]
@@ -72,7 +75,8 @@ pub(super) fn write(
         return write_summary(summary, named, timeout).map(|()| Vec::new());
     }
     let (path, reason) = {
-        let _alone = FolderLock::of(named, timeout.duration());
+        // Others may hold it for as long as they like: without it, two processes may choose one name.
+        let _alone = FolderLock::of(named, timeout.duration().min(LONGEST_LOCK));
         let last = LAST.lock().clone();
         let last = last.filter(|last| last.named == named);
         let (path, reason) = choose(named, last.as_ref())?;

@@ -493,8 +493,13 @@ mod tests {
         let cell = StatCell::new();
         cell.enter(5);
         cell.enter(6);
-        assert!(cell.leave_late(5));
-        assert!(!cell.leave_late(6) && !cell.is_open());
+        for (serial, is_outermost) in [(5, true), (6, false)] {
+            // As it is noted of each scope that ends out of order.
+            cell.count_disordered();
+            assert_eq!(cell.leave_late(serial), is_outermost);
+        }
+        assert!(!cell.is_open() && cell.may_be_held());
+        assert_eq!(totals(&cell).open(), 0);
         cell.enter(7);
         assert!(cell.leave(7), "nothing is open any more");
     }

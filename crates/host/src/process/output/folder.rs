@@ -2,7 +2,7 @@
 //!
 //! On Linux each step goes through the descriptor of the folder, and what is asked of a file or a link is asked of that very
 //! one: nobody can put another folder or another link in its place between two steps. Other systems lack descriptors that
-//! stand for links, and take paths.
+//! stand for links, and take paths, whose last parts another user may replace meanwhile.
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
@@ -15,15 +15,15 @@ use self::by_descriptor::Opened;
 use self::by_path::Opened;
 use super::owners;
 
-/// How a file of a folder is opened. None of them follows a link.
+/// How a file of a folder is opened. On Linux, none of them follows a link.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Open {
     /// Creates a file that does not exist, with at most these permissions.
     New(u32),
     /// Opens what is no regular file, such as a FIFO, without waiting for its other end.
     InPlace,
-    /// Empties a file.
-    Emptied,
+    /// Opens a regular file to write all of it anew.
+    Whole,
     /// Reads, without waiting for a writer.
     Read,
 }
@@ -104,9 +104,23 @@ impl Folder {
         self.opened.rename(from, to)
     }
 
-    /// Moves a file that a path names into the folder, as [`rename`](Self::rename) does.
-    pub(super) fn take(&self, from: &Path, to: &OsStr) -> io::Result<()> {
-        self.opened.take(from, to)
+    /// Moves a file of another folder into this one, as [`rename`](Self::rename) does.
+    pub(super) fn take(&self, folder: &Self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        self.opened.take(&folder.opened, from, to)
+    }
+
+    /// Creates a folder in this one, into which only this user can look, and opens it.
+    pub(super) fn create_folder(&self, name: &OsStr) -> io::Result<Self> {
+        let (opened, about) = self.opened.create_folder(name)?;
+        if !owners::is_own(&about) {
+            // Another user has put it in the place of the new one.
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        Ok(Self {
+            opened,
+            path: self.path_of(name),
+            about,
+        })
     }
 
     /// Removes a file.
@@ -200,7 +214,7 @@ mod by_descriptor {
                     libc::O_WRONLY | libc::O_APPEND | libc::O_NONBLOCK | libc::O_NOCTTY,
                     0,
                 ),
-                Open::Emptied => (libc::O_WRONLY | libc::O_TRUNC, 0),
+                Open::Whole => (libc::O_WRONLY | libc::O_NONBLOCK | libc::O_NOCTTY, 0),
                 Open::Read => (libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY, 0),
             };
             open_at(self.descriptor()?, name, flags | libc::O_NOFOLLOW, mode)
@@ -210,8 +224,18 @@ mod by_descriptor {
             self.move_here(self.descriptor()?, from, to)
         }
 
-        pub(super) fn take(&self, from: &Path, to: &OsStr) -> io::Result<()> {
-            self.move_here(libc::AT_FDCWD, from.as_os_str(), to)
+        pub(super) fn take(&self, folder: &Self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+            self.move_here(folder.descriptor()?, from, to)
+        }
+
+        pub(super) fn create_folder(&self, name: &OsStr) -> io::Result<(Self, Metadata)> {
+            let (here, path) = (self.descriptor()?, c_string(name)?);
+            // SAFETY: the name is a C string that lives during the call.
+            check(unsafe { libc::mkdirat(here, path.as_ptr(), 0o700) })?;
+            let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+            let file = open_at(here, name, flags, 0)?;
+            let about = file.metadata()?;
+            Ok((Self(OwnFile::new(file)?), about))
         }
 
         fn move_here(&self, folder: RawFd, from: &OsStr, to: &OsStr) -> io::Result<()> {
@@ -289,23 +313,42 @@ mod by_path {
             let options = match how {
                 Open::New(mode) => with_mode(options.write(true).create_new(true), mode),
                 Open::InPlace => non_blocking(options.append(true)),
-                Open::Emptied => options.write(true).truncate(true),
+                Open::Whole => non_blocking(options.write(true)),
                 Open::Read => non_blocking(options.read(true)),
             };
             options.open(self.0.join(name))
         }
 
         pub(super) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
-            self.take(&self.0.join(from), to)
+            self.take(self, from, to)
         }
 
-        pub(super) fn take(&self, from: &Path, to: &OsStr) -> io::Result<()> {
-            fs::rename(from, self.0.join(to))
+        pub(super) fn take(&self, folder: &Self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+            fs::rename(folder.0.join(from), self.0.join(to))
+        }
+
+        pub(super) fn create_folder(&self, name: &OsStr) -> io::Result<(Self, Metadata)> {
+            let path = self.0.join(name);
+            private(&mut fs::DirBuilder::new()).create(&path)?;
+            let about = fs::symlink_metadata(&path)?;
+            Ok((Self(path), about))
         }
 
         pub(super) fn remove(&self, name: &OsStr) -> io::Result<()> {
             fs::remove_file(self.0.join(name))
         }
+    }
+
+    #[cfg(unix)]
+    fn private(builder: &mut fs::DirBuilder) -> &mut fs::DirBuilder {
+        use std::os::unix::fs::DirBuilderExt;
+
+        builder.mode(0o700)
+    }
+
+    #[cfg(not(unix))]
+    fn private(builder: &mut fs::DirBuilder) -> &mut fs::DirBuilder {
+        builder
     }
 
     #[cfg(unix)]

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use self::own_file::OwnFile;
 pub use self::own_file::non_blocking;
-pub use self::place::{Existing, Place};
+pub use self::place::{Existing, FolderBeside, Place};
 use super::signals;
 
 /// The usual bound on the wait for a reader that empties a pipe or opens a FIFO.

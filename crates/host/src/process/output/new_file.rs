@@ -117,7 +117,7 @@ pub fn write(path: &Path, bytes: &[u8], timeout: WriteTimeout) -> io::Result<()>
     // A place that was refused is refused again.
     match Led::by(path) {
         Ok(Led::To(place)) if is_of_folder && place.is_file() => {
-            Output::new(place.open(Open::Emptied)?, timeout)?.write_whole(bytes)
+            Output::new(place.open(Open::Whole)?, timeout)?.write_whole(bytes)
         }
         _ => Err(error),
     }

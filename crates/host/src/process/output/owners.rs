@@ -76,6 +76,11 @@ pub(super) fn is_of_another(folder: &Metadata, about: &Metadata) -> bool {
     Rights::of(about).is_of_another(Rights::of(folder), about.is_file(), user())
 }
 
+/// Returns `true` for a file or a folder of this user.
+pub(super) fn is_own(about: &Metadata) -> bool {
+    Rights::of(about).owner == user()
+}
+
 /// Returns the permissions of a new file that may replace another one; the mask of the process restricts them.
 pub(super) fn at_creation(before: Option<&Metadata>) -> u32 {
     before.map_or(NEW, |before| Rights::of(before).of_replacement(user()))

@@ -1,6 +1,6 @@
 //! Where a path leads, and what may be done there.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,17 @@ pub struct Place {
     name: OsString,
     /// What has the name now.
     about: Option<Metadata>,
+}
+
+/// A folder beside a place, in which files are completed.
+#[derive(Debug)]
+pub struct FolderBeside(Folder);
+
+impl FolderBeside {
+    /// Returns the path of a file in the folder.
+    pub fn path_of(&self, name: &OsStr) -> PathBuf {
+        self.0.path_of(name)
+    }
 }
 
 /// A path leads to a place, or to an open descriptor.
@@ -92,14 +103,30 @@ impl Place {
         }))
     }
 
+    /// Creates a folder of this name beside the file, into which only this user can look: what is moved from there gets its
+    /// permissions with its name.
+    ///
+    /// # Errors
+    ///
+    /// Returns the system's error if it cannot be created.
+    pub fn create_folder_beside(&self, name: &OsStr) -> io::Result<FolderBeside> {
+        self.folder.create_folder(name).map(FolderBeside)
+    }
+
     /// Moves a complete file here, with the permissions of the file that it replaces if that is this user's.
     ///
     /// # Errors
     ///
-    /// Returns the system's error if it cannot be moved.
-    pub fn take(&self, complete: &Path) -> io::Result<()> {
-        owners::keep(self.about.as_ref(), &File::open(complete)?)?;
-        self.folder.take(complete, &self.name)
+    /// Returns the system's error if it cannot be moved, or if the file is not in the folder that was created.
+    pub fn take(&self, folder: &FolderBeside, complete: &OsStr) -> io::Result<()> {
+        let file = folder.0.open_file(complete, Open::Read)?;
+        let about = file.metadata()?;
+        if !about.is_file() || !owners::is_own(&about) {
+            return Err(self.refused("file"));
+        }
+        // If that fails, as on file systems without permissions, no others get any.
+        let _ = owners::keep(self.about.as_ref(), &file);
+        self.folder.take(&folder.0, complete, &self.name)
     }
 
     /// Creates a file with another name in the folder, to be renamed to this place. Its permissions are at no time wider than
@@ -139,8 +166,12 @@ impl Place {
     pub(super) fn open(&self, how: Open) -> io::Result<File> {
         let file = self.folder.open_file(&self.name, how)?;
         // Another one may have taken the name meanwhile.
-        if self.folder.has_from_another(&file.metadata()?) {
+        let about = file.metadata()?;
+        if self.folder.has_from_another(&about) || matches!(how, Open::Whole) && !about.is_file() {
             return Err(self.refused("file"));
+        }
+        if matches!(how, Open::Whole) {
+            file.set_len(0)?;
         }
         Ok(file)
     }
@@ -180,6 +211,7 @@ impl Led {
                 let kind = match &place.about {
                     Some(about) if about.is_symlink() => "link",
                     Some(about) if about.is_file() => "file",
+                    Some(about) if about.is_dir() => "folder",
                     _ => "FIFO or device",
                 };
                 return Err(place.refused(kind));
