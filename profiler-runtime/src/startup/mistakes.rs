@@ -12,8 +12,8 @@ use crate::session;
 use crate::switch::{self, with_control};
 
 /// Warns of globs that match no name, of a recording that never began, of an interval without a summary, of outputs that are
-/// not written because measuring was off, of a libtorch that is not there, and of what traces lack. Called before the last summary is written, which
-/// repeats the warnings.
+/// not written because measuring was off, of a libtorch that is not there, and of what traces lack. Called before the last
+/// summary is written, which repeats the warnings.
 pub(super) fn warn() {
     static WARNED: AtomicBool = AtomicBool::new(false);
     if !fork::is_own_process() || WARNED.swap(true, Relaxed) {

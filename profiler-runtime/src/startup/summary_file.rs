@@ -3,8 +3,8 @@
 //!
 //! A copy keeps the name that it has chosen as long as the file there is the one that it wrote last. Otherwise it takes the
 //! first name whose file may be replaced, and that nobody has written since the process began: with the rank if there is one,
-//! with the process id, and with numbers. From the choice to the end of the write it holds the lock of the folder, so that two that write at once
-//! choose different names.
+//! with the process id, and with numbers. From the choice to the end of the write it holds the lock of the folder, so that two
+//! that write at once choose different names.
 
 use std::fs;
 use std::io;
