@@ -248,7 +248,10 @@ fn numbers_at_the_end_of_their_range_are_no_overflow() {
     let table = |json: &str| read(json).table(crate::TableOptions::new());
     assert!(table(&json).contains("longer than 0.1 ms"), "{json}");
     let none = json.replace(&format!(r#","timed":{records}"#), "");
-    assert!(!table(&none).contains("longer than 0.1 ms"), "none was timed");
+    assert!(
+        !table(&none).contains("longer than 0.1 ms"),
+        "none was timed"
+    );
 }
 
 #[test]
