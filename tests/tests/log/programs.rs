@@ -115,7 +115,8 @@ fn a_disk_that_fills_up_is_said_once_and_the_program_goes_on() {
 }
 
 #[test]
-fn entries_of_threads_that_run_as_the_program_ends_are_each_in_one_number_and_the_delivered_ones_are_in_the_file() {
+fn entries_of_threads_that_run_as_the_program_ends_are_each_in_one_number_and_the_delivered_ones_are_in_the_file()
+ {
     let dir = tempfile::tempdir().unwrap();
     let (log, file) = (dir.path().join("log"), dir.path().join("summary.json"));
     for _ in 0..3 {

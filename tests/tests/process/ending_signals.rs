@@ -17,7 +17,12 @@ const HANGS: Duration = Duration::from_secs(60);
 
 fn program(arguments: &[&str], folder: &Path, variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_measured-program"));
-    for name in ["PROFILER_SUMMARY", "PROFILER_TRACE", "PROFILER_TENSORBOARD", "RANK"] {
+    for name in [
+        "PROFILER_SUMMARY",
+        "PROFILER_TRACE",
+        "PROFILER_TENSORBOARD",
+        "RANK",
+    ] {
         command.env_remove(name);
     }
     command
@@ -80,10 +85,20 @@ fn outputs_are_written_and_the_program_dies_of_the_signal() {
         assert_eq!(summary["is_last"], true);
         let trace = fs::read(folder.join("t.json")).expect("it was written");
         let trace: Value = serde_json::from_slice(&trace).expect("a whole trace");
-        assert!(trace["traceEvents"].as_array().is_some_and(|events| !events.is_empty()));
-        assert_eq!(fs::read_dir(folder.join("board")).expect("a log").count(), 1);
+        assert!(
+            trace["traceEvents"]
+                .as_array()
+                .is_some_and(|events| !events.is_empty())
+        );
+        assert_eq!(
+            fs::read_dir(folder.join("board")).expect("a log").count(),
+            1
+        );
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(stderr.starts_with("profiler: wrote t.json, s.json and board"), "{stderr}");
+        assert!(
+            stderr.starts_with("profiler: wrote t.json, s.json and board"),
+            "{stderr}"
+        );
     }
 }
 
@@ -96,10 +111,15 @@ fn without_an_output_or_by_the_variable_a_signal_is_left_alone() {
         let folder = tempfile::tempdir().expect("a folder");
         let child = started(program(&UNTIL, folder.path(), variables));
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it runs");
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t"));
+        let caught = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigCgt:\t"));
         let caught = u64::from_str_radix(caught.expect("a set"), 16).expect("a number");
         let bit = |signal: libc::c_int| 1_u64 << (signal - 1);
-        assert_eq!(caught & (bit(libc::SIGINT) | bit(libc::SIGTERM) | bit(libc::SIGHUP)), 0);
+        assert_eq!(
+            caught & (bit(libc::SIGINT) | bit(libc::SIGTERM) | bit(libc::SIGHUP)),
+            0
+        );
         send(libc::SIGTERM, child.id());
         assert_eq!(end(child).status.signal(), Some(libc::SIGTERM));
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
@@ -116,7 +136,11 @@ fn a_program_that_handles_the_signal_itself_sees_no_difference() {
         "reads-a-descriptor",
     ] {
         let folder = tempfile::tempdir().expect("a folder");
-        let child = started(program(&[mode], folder.path(), &[("PROFILER_SUMMARY", "s.json")]));
+        let child = started(program(
+            &[mode],
+            folder.path(),
+            &[("PROFILER_SUMMARY", "s.json")],
+        ));
         send(libc::SIGTERM, child.id());
         let output = end(child);
         assert_eq!(output.status.code(), Some(5), "{mode}: {output:?}");
@@ -185,7 +209,9 @@ fn a_forked_child_dies_at_once_and_writes_nothing() {
 #[test(measuring)]
 fn a_second_signal_ends_the_program_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
-    let made = Command::new("mkfifo").arg(folder.path().join("fifo")).status();
+    let made = Command::new("mkfifo")
+        .arg(folder.path().join("fifo"))
+        .status();
     assert!(made.is_ok_and(|made| made.success()));
     // Nobody reads the FIFO, so the first signal has the program wait for its reader. A machine that is busy may let that pass.
     let second_counts = || {
@@ -202,9 +228,15 @@ fn a_second_signal_ends_the_program_at_once() {
 #[test(measuring)]
 fn an_output_that_cannot_be_written_does_not_keep_the_program() {
     let folder = tempfile::tempdir().expect("a folder");
-    let made = Command::new("mkfifo").arg(folder.path().join("fifo")).status();
+    let made = Command::new("mkfifo")
+        .arg(folder.path().join("fifo"))
+        .status();
     assert!(made.is_ok_and(|made| made.success()));
-    let child = started(program(&UNTIL, folder.path(), &[("PROFILER_SUMMARY", "fifo")]));
+    let child = started(program(
+        &UNTIL,
+        folder.path(),
+        &[("PROFILER_SUMMARY", "fifo")],
+    ));
     send(libc::SIGTERM, child.id());
     assert_eq!(end(child).status.signal(), Some(libc::SIGTERM));
 }

@@ -13,7 +13,12 @@ const OTHER_USER: u32 = 12_345;
 /// A program that measures some calls, in a folder.
 fn program(arguments: &[&str], folder: &Path, variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_measured-program"));
-    for name in ["PROFILER_SUMMARY", "PROFILER_TRACE", "PROFILER_TENSORBOARD", "RANK"] {
+    for name in [
+        "PROFILER_SUMMARY",
+        "PROFILER_TRACE",
+        "PROFILER_TENSORBOARD",
+        "RANK",
+    ] {
         command.env_remove(name);
     }
     command
@@ -36,7 +41,13 @@ fn said(folder: &Path, steps: &str, variables: &[(&str, &str)]) -> String {
 /// Returns the names in a folder that begin so.
 fn names(folder: &Path, beginning: &str) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("it is there");
-    let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text"));
+    let names = entries.map(|entry| {
+        entry
+            .expect("an entry")
+            .file_name()
+            .into_string()
+            .expect("text")
+    });
     names.filter(|name| name.starts_with(beginning)).collect()
 }
 
@@ -58,7 +69,12 @@ fn a_program_or_a_file_that_is_not_the_profilers_is_not_replaced() {
         ("PROFILER_SUMMARY", "table.csv", "name,age\n", 0o644),
         ("PROFILER_TRACE", "model.json", "{\"a\": 1}", 0o644),
         // A program that begins like a summary.
-        ("PROFILER_SUMMARY", "script.json", "{\"schema_version\":1,\"rows\":[]}", 0o700),
+        (
+            "PROFILER_SUMMARY",
+            "script.json",
+            "{\"schema_version\":1,\"rows\":[]}",
+            0o700,
+        ),
     ] {
         let path = file(folder, name, text, mode);
         let stderr = said(folder, "3", &[(variable, name)]);
@@ -113,7 +129,10 @@ fn the_files_that_variables_asked_for_are_named_in_one_line() {
 fn a_missing_folder_is_created_and_one_in_a_missing_folder_is_said_at_the_start() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let variables = [("PROFILER_SUMMARY", "one/s.json"), ("PROFILER_TRACE", "two/t.json")];
+    let variables = [
+        ("PROFILER_SUMMARY", "one/s.json"),
+        ("PROFILER_TRACE", "two/t.json"),
+    ];
     let stderr = said(folder, "3", &variables);
     assert_eq!(stderr, "profiler: wrote two/t.json and one/s.json\n");
 
@@ -122,7 +141,11 @@ fn a_missing_folder_is_created_and_one_in_a_missing_folder_is_said_at_the_start(
         ("PROFILER_SUMMARY", "the table goes to standard error"),
         ("PROFILER_TRACE", "no trace is written"),
     ] {
-        let mut command = program(&["ready-until", "1", "never"], folder, &[(variable, "no/folder/out.json")]);
+        let mut command = program(
+            &["ready-until", "1", "never"],
+            folder,
+            &[(variable, "no/folder/out.json")],
+        );
         let mut child = command.stdout(Stdio::piped()).spawn().expect("it runs");
         let mut ready = [0; 6];
         let stdout = child.stdout.as_mut().expect("a pipe");
@@ -131,10 +154,16 @@ fn a_missing_folder_is_created_and_one_in_a_missing_folder_is_said_at_the_start(
         let output = child.wait_with_output().expect("it has ended");
         let stderr = String::from_utf8_lossy(&output.stderr);
         let expected = format!("{variable}: the folder ");
-        assert!(stderr.contains(&expected) && stderr.contains(otherwise), "{stderr}");
+        assert!(
+            stderr.contains(&expected) && stderr.contains(otherwise),
+            "{stderr}"
+        );
     }
     let stderr = said(folder, "3", &[("PROFILER_SUMMARY", "no/folder/out.json")]);
-    assert!(stderr.contains("the table goes to standard error instead"), "{stderr}");
+    assert!(
+        stderr.contains("the table goes to standard error instead"),
+        "{stderr}"
+    );
     assert!(stderr.contains("train/step"), "{stderr}");
 }
 
@@ -153,7 +182,11 @@ fn what_a_trace_lacks_is_said_with_the_variable_that_changes_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let trace = ("PROFILER_TRACE", "t.json");
-    let variables = [trace, ("PROFILER_SUMMARY", "s.json"), ("PROFILER_TRACE_CAPACITY", "1000")];
+    let variables = [
+        trace,
+        ("PROFILER_SUMMARY", "s.json"),
+        ("PROFILER_TRACE_CAPACITY", "1000"),
+    ];
     // A step is two or three scopes.
     let stderr = said(folder, "400", &variables);
     let lacks = "PROFILER_TRACE: 200 scopes came after the window was full: raise its capacity (PROFILER_TRACE_CAPACITY";
@@ -180,7 +213,9 @@ fn nothing_goes_to_what_another_user_put_into_a_shared_folder() {
     symlink(&precious, shared.join("link.json")).expect("a link");
     symlink(folder.join("created"), shared.join("dangling.json")).expect("a link");
     file(&shared, "file.json", "{\"schema_version\":1}", 0o666);
-    let made = Command::new("mkfifo").arg(shared.join("fifo.json")).status();
+    let made = Command::new("mkfifo")
+        .arg(shared.join("fifo.json"))
+        .status();
     assert!(made.is_ok_and(|made| made.success()));
     for stem in ["link", "dangling", "file", "fifo"] {
         let entry = shared.join(format!("{stem}.json"));
@@ -222,7 +257,11 @@ fn an_anonymous_program_names_neither_its_machine_nor_its_settings() {
     let host = format!(":\"{}\"", host.trim());
     for (anonymous, expected) in [("0", true), ("1", false)] {
         let folder = tempfile::tempdir().expect("a folder");
-        for (summary, trace) in [("s.json", "t.json"), ("s.html", "traces/"), ("s.prom", "t.pftrace")] {
+        for (summary, trace) in [
+            ("s.json", "t.json"),
+            ("s.html", "traces/"),
+            ("s.prom", "t.pftrace"),
+        ] {
             let variables = [
                 ("PROFILER_ANONYMOUS", anonymous),
                 ("PROFILER_SUMMARY", summary),
@@ -234,10 +273,16 @@ fn an_anonymous_program_names_neither_its_machine_nor_its_settings() {
         }
         let summary = fs::read_to_string(folder.path().join("s.json")).expect("it is there");
         assert_eq!(summary.contains(&host), expected, "{summary}");
-        assert_eq!(summary.contains("PROFILER_FILTER\":"), expected, "{summary}");
+        assert_eq!(
+            summary.contains("PROFILER_FILTER\":"),
+            expected,
+            "{summary}"
+        );
         let machine = host.trim_matches([':', '"']);
         let is_in_names = ["board", "traces"].map(|inner| {
-            names(&folder.path().join(inner), "").iter().all(|name| name.contains(machine))
+            names(&folder.path().join(inner), "")
+                .iter()
+                .all(|name| name.contains(machine))
         });
         // The name of this machine may be the one that stands for no name.
         if machine != "localhost" {
@@ -254,7 +299,10 @@ fn an_anonymous_program_names_neither_its_machine_nor_its_settings() {
 fn a_second_run_gets_a_tensorboard_folder_beside_that_of_the_first() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    for (number, name) in ["runs/first", "runs/first_2", "runs/first_3"].into_iter().enumerate() {
+    for (number, name) in ["runs/first", "runs/first_2", "runs/first_3"]
+        .into_iter()
+        .enumerate()
+    {
         let stderr = said(folder, "3", &[("PROFILER_TENSORBOARD", "runs/first")]);
         assert_eq!(stderr, format!("profiler: wrote {name}\n"));
         assert_eq!(names(&folder.join("runs"), "").len(), number + 1);

@@ -161,7 +161,8 @@ fn rows_of_a_long_table() -> usize {
 
 #[test(env = [("PROFILER_ENABLED", "1")])]
 fn a_summary_replaces_a_file_once_it_is_whole() {
-    const BEFORE: &str = "{\"schema_version\":1,\"what\":\"was there before, and is not to be lost\"}";
+    const BEFORE: &str =
+        "{\"schema_version\":1,\"what\":\"was there before, and is not to be lost\"}";
 
     let folder = tempfile::tempdir().expect("a folder");
     let (path, link) = (

@@ -377,7 +377,8 @@ fn a_path_with_a_known_ending_is_a_file_and_need_not_be_utf_8() {
         let target = std::ffi::OsStr::from_bytes(&target);
         let output = command.env("PROFILER_TRACE", target).output();
         let output = output.expect("it runs");
-        let stderr = profiler_tests::without_names_of_files(&String::from_utf8_lossy(&output.stderr));
+        let stderr =
+            profiler_tests::without_names_of_files(&String::from_utf8_lossy(&output.stderr));
         assert!(
             output.status.success()
                 && stderr.contains(said)

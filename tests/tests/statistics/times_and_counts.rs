@@ -130,7 +130,10 @@ fn guards_of_one_name_that_overlap_count_no_instant_twice() {
     );
     if measuring() {
         let total = row.cpu().total_ns;
-        assert!(total >= 10.0 * 200e3 && total <= elapsed, "{total} {elapsed}");
+        assert!(
+            total >= 10.0 * 200e3 && total <= elapsed,
+            "{total} {elapsed}"
+        );
     }
 }
 

@@ -102,7 +102,10 @@ fn a_span_that_is_entered_again_and_again_is_many_calls_before_it_ends() {
         layer.in_scope(|| work(1));
         let row = measuring().then(|| row("tracing_layer::futures::layer"));
         let expected = if enters < 64 { (0, 1) } else { (enters, 0) };
-        assert!(row.is_none_or(|row| (row.calls, row.open) == expected), "{enters}");
+        assert!(
+            row.is_none_or(|row| (row.calls, row.open) == expected),
+            "{enters}"
+        );
     }
     // Parts of a model are no futures.
     let part = info_span!(target: "candle_nn", "part");
@@ -111,7 +114,10 @@ fn a_span_that_is_entered_again_and_again_is_many_calls_before_it_ends() {
     assert!(part.is_none_or(|part| (part.calls, part.open) == (1, 0)));
     drop(layer);
     let row = row("tracing_layer::futures::layer");
-    assert_eq!((row.calls, row.reentered_spans), (if_measuring(199), if_measuring(1)));
+    assert_eq!(
+        (row.calls, row.reentered_spans),
+        (if_measuring(199), if_measuring(1))
+    );
     assert_eq!(all_lost(), 0);
 }
 

@@ -298,7 +298,11 @@ fn an_exit_while_measuring_is_off_ends_its_time() {
     let span = span();
     let entered = span.enter();
     off(|| drop(entered));
-    assert_eq!((row(NAME).calls, row(NAME).open), (0, 1), "until it is closed");
+    assert_eq!(
+        (row(NAME).calls, row(NAME).open),
+        (0, 1),
+        "until it is closed"
+    );
     span.in_scope(|| ());
     drop(span);
     let row = row(NAME);
