@@ -94,7 +94,7 @@ impl OwnCost {
     fn remedy_of_short_calls(&self, rows: &[Row]) -> Option<String> {
         let row = rows.iter().max_by_key(|row| row.calls)?;
         let is_of_short_calls = !self.is_mostly_of_gpu_times(rows) && self.is_short(row);
-        // No share: that of the processor time would be of another whole than the line above.
+        // No share: a share of the processor time would have another whole than the line above.
         is_of_short_calls.then(|| {
             self.remedy_of_calls(
                 row,

@@ -1,6 +1,6 @@
 //! Which files the profiler has written, as their first bytes say.
 //!
-//! A file that a variable names is replaced only if it is one of these: the name may be that of anything. Each format begins
+//! A file that a variable names is replaced only if it is one of these, since a variable may name anything. Each format begins
 //! with what is found in no other file, except for collapsed stacks, whose readers know no other lines.
 
 use std::io::{self, Read};

@@ -70,7 +70,7 @@ impl Convert {
             .map_err(|error| Error::export(&output, error))?;
         if format == Format::Prof && !staging.has_room_beside() && has_gpu_times(&input) {
             complain(&format_args!(
-                "{}: has no file beside it for the GPU times, which are left out: give the name of a file",
+                "{}: the GPU times, which are left out, need a second file: give the name of a regular file",
                 output.display()
             ));
         }

@@ -74,7 +74,7 @@ impl Figures {
         thread.is_none_or(|thread_ns| *thread_ns < self.thread_clock_ns)
     }
 
-    /// Returns the smallest difference of a metric that is not that of its clock.
+    /// Returns the smallest difference of a metric that its clock can tell.
     pub(super) fn resolution(&self, metric: Metric) -> f64 {
         match metric {
             Metric::Allocated => 0.0,

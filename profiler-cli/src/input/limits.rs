@@ -33,8 +33,8 @@ impl Limits {
     pub const EVENT_BYTES: usize = 4 << 20;
     /// The bytes of all different names.
     pub const NAMES_BYTES: usize = 256 << 20;
-    /// How many different names events may have; the others have one name together. So many rows has the summary of a program
-    /// at most.
+    /// How many different names events may have; the others have one name together. A summary of a program has at most as many
+    /// rows.
     pub const NAMES: usize = 1 << 16;
     /// What a trace may take in memory, in bytes, whatever its size is.
     pub const MEMORY: u64 = 1 << 30;

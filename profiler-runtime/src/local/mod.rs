@@ -195,7 +195,7 @@ fn release() {
 
 /// Returns `true` if the scope with this serial was opened on this thread, which has not ended.
 pub(crate) fn is_own(serial: u64) -> bool {
-    // A thread without a block has opened none: serials that it took for itself may be those of another thread's block too.
+    // A thread without a block has opened no scope. Serials that it took for itself may belong to another thread's block, too.
     let is_own = |state: &ThreadState| {
         let block = state.block.get();
         block.is_some_and(|block| {

@@ -208,7 +208,7 @@ impl OpenScope {
     fn close(&self) -> (ClosedScope, Option<BoundCall>) {
         let end = now();
         let elapsed = elapsed(self.start, end);
-        // The readings of the thread's clock are around those of the other one, which do not have what they take.
+        // The thread's clock is read outside of the two readings of the other clock, whose time does not contain that.
         let thread_time = self
             .has(Flags::THREAD_TIME)
             .then(|| local::end_thread_time(self.serial(), elapsed));

@@ -83,7 +83,7 @@ pub(super) fn obstacle(path: &Path) -> Option<String> {
     }
 }
 
-/// Says that a file is that of another writer.
+/// Says that another writer has written a file.
 pub(super) fn written_meanwhile(path: &Path) -> String {
     format!(
         "another process, or another copy of the profiler in this one, has written {} since this process began",
@@ -91,7 +91,7 @@ pub(super) fn written_meanwhile(path: &Path) -> String {
     )
 }
 
-/// Returns why a file is not replaced: the name in a variable may be that of anything.
+/// Returns why a file is not replaced, since a variable may name anything.
 fn objection(path: &Path, existing: Existing) -> Option<String> {
     let path_name = path.display();
     let is_own = is_written_by_profiler(path, &existing.file).unwrap_or(false);

@@ -58,8 +58,8 @@ impl Identity {
     }
 }
 
-/// Writes a summary to the file that a setting names, or beside it. Returns the files that it wrote; none if the name is that of a
-/// stream or a device.
+/// Writes a summary to the file that a setting names, or beside it. Returns the files that it wrote; none if a
+/// stream or a device has the name.
 ///
 /// # Errors
 ///

@@ -25,8 +25,8 @@ pub(crate) enum Ending {
     Dropped,
 }
 
-/// A scope has ended before others inside it, or on another thread: the cell does not know which scopes of its name inside that one
-/// are open.
+/// A scope has ended before others inside it, or on another thread. The cell knows the outermost open scope of its name alone, so
+/// scopes of its name that were inside may be open without its knowledge.
 const STRAYS: u64 = 1 << 63;
 
 stat_cell! {

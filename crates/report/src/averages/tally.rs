@@ -199,7 +199,7 @@ impl Tally {
 /// running statistics.
 const MAX_EDGES: usize = 1 << 16;
 
-/// In place of a name, that of the callers of pairs beyond the bound.
+/// Stands for the names of the callers in pairs beyond the bound.
 const OTHER: u32 = NONE - 1;
 
 /// The sums for each pair of caller and callee, by the numbers of their names.

@@ -244,7 +244,7 @@ fn take_free() -> (*mut u8, usize) {
     let Some(pool) = POOL.get() else {
         return (ptr::null_mut(), 0);
     };
-    // An allocator may be measured, or that of a program, which may panic.
+    // The program may have an allocator that is measured, or that panics.
     let _busy = ReentrancyGuard::try_enter();
     if let Some(Some(buffer)) = user_code::call(|| pool.hand_out()) {
         return (buffer, SIZE);

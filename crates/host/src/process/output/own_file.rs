@@ -102,7 +102,7 @@ impl Drop for OwnFile {
     }
 }
 
-/// Makes opening a FIFO not wait for its other end, and a terminal not become that of the process.
+/// Makes opening a FIFO not wait for its other end, and keeps a terminal from becoming the terminal of the process.
 #[cfg(unix)]
 pub fn non_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;

@@ -27,7 +27,7 @@ impl Rights {
         }
     }
 
-    /// Returns those of a file of this user's: other systems have neither owners nor modes.
+    /// Returns the rights of a file of this user, since other systems have neither owners nor modes.
     #[cfg(not(unix))]
     pub(super) fn of(_about: &Metadata) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl Rights {
     /// `user` nor root, and others can write to the folder.
     ///
     /// Where only one other user can write, as to the folder of a host that a container has, files of that user may be
-    /// replaced: who can write to the folder can do as much with them. A link may lead out of the folder all the same.
+    /// replaced: that user can replace them too. A link may lead out of the folder all the same.
     fn is_of_another(self, folder: Self, is_file: bool, user: u32) -> bool {
         let is_foreign = |rights: Self| ![user, ROOT].contains(&rights.owner);
         let others_can_write = folder.mode & 0o022 != 0;
@@ -48,9 +48,9 @@ impl Rights {
         is_foreign(self) && (is_foreign(folder) || others_can_write) && !is_of_owner
     }
 
-    /// Returns the permissions with which a file is created that replaces this one, so that at no time more users can read it than
-    /// in the end: none but the user's, until [`keep`] has set those of the other one; if that belongs to another user, none
-    /// that it does not have.
+    /// Returns the permissions with which a file is created that replaces this one. At no time can more users read the new file
+    /// than in the end. Until [`keep`] has set its permissions, only this user can, if the replaced file is this user's; a file of
+    /// another user limits the permissions of the new one.
     fn of_replacement(self, user: u32) -> u32 {
         if self.owner == user {
             OWN

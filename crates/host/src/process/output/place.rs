@@ -76,12 +76,12 @@ impl Place {
         self.folder.path_of(&self.name)
     }
 
-    /// Returns `true` if the name is that of a file that is replaced, or of nothing yet.
+    /// Returns `true` if a regular file has the name, which is replaced, or if nothing has it yet.
     pub fn is_replaced(&self) -> bool {
         self.about.as_ref().is_none_or(Metadata::is_file)
     }
 
-    /// Returns `true` if the name is that of a folder.
+    /// Returns `true` if a folder has the name.
     pub fn is_folder(&self) -> bool {
         self.about.as_ref().is_some_and(Metadata::is_dir)
     }
