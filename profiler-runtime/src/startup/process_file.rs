@@ -71,7 +71,7 @@ pub(super) fn obstacle(path: &Path) -> Option<String> {
     let existing =
         Place::of(path).and_then(|place| place.map_or(Ok(None), |place| place.existing()));
     match existing {
-        Ok(Some(existing)) => objection(path, existing),
+        Ok(Some(existing)) => objection(path, &existing),
         Ok(None) => None,
         // Replacing a file takes no right to read it.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Some(format!(
@@ -92,7 +92,7 @@ pub(super) fn written_meanwhile(path: &Path) -> String {
 }
 
 /// Returns why a file is not replaced, since a variable may name anything.
-fn objection(path: &Path, existing: Existing) -> Option<String> {
+fn objection(path: &Path, existing: &Existing) -> Option<String> {
     let path_name = path.display();
     let is_own = is_written_by_profiler(path, &existing.file).unwrap_or(false);
     // Where file systems have no permissions, all files can be run. No program begins as the profiler's files do.

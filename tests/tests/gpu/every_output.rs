@@ -127,7 +127,8 @@ impl Source {
 
 /// Returns `true` if bytes have the time as a number of this kind, at any place.
 fn has_number<const N: usize>(bytes: &[u8], value: impl Fn([u8; N]) -> f64, expected: f64) -> bool {
-    let mut numbers = bytes.array_windows().map(|bytes| value(*bytes));
+    let numbers = bytes.windows(N).filter_map(|bytes| bytes.try_into().ok());
+    let mut numbers = numbers.map(value);
     numbers.any(|number| (number - expected).abs() <= expected * 1e-6)
 }
 

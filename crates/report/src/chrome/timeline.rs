@@ -445,7 +445,7 @@ fn escaped(text: &str) -> String {
 
 /// Returns the name of a step, as a JSON string.
 fn step_name(number: u64) -> String {
-    format!("\"{}#{number}\"", STEP)
+    format!("\"{STEP}#{number}\"")
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ impl Span {
     pub(super) fn of_window(timeline: &Timeline, ids: &Ids) -> Self {
         let mut attributes = Attributes::default();
         attributes.text("profiler.kind", "window");
-        attributes.texts("profiler.missing", missing(timeline).into_iter());
+        attributes.texts("profiler.missing", missing(timeline));
         let name = match &*timeline.title {
             "" => "window",
             title => title,

@@ -41,8 +41,13 @@ pub(super) fn tracks(
         let (processes, ids) = alike
             .get(&what(&key))
             .map_or((0, 0), |(processes, ids)| (processes.len(), ids.len()));
-        let mut counter = Counter::default();
-        counter.name = key.name;
+        let mut counter = Counter {
+            name: key.name,
+            unit: key.unit,
+            device: key.device,
+            samples,
+            ..Counter::default()
+        };
         if ids > 1 {
             match &key.id {
                 Id::Missing => {}
@@ -54,9 +59,6 @@ pub(super) fn tracks(
             let process = tracks.process_label(&key.process);
             counter.name = format!("{} of {process}", counter.name);
         }
-        counter.unit = key.unit;
-        counter.device = key.device;
-        counter.samples = samples;
         named.push(counter);
     }
     named

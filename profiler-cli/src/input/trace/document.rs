@@ -83,10 +83,8 @@ impl Events<'_> {
                     self.event(source)?;
                 }
             }
-        } else {
-            if !object(source, self, false)? {
-                return Err(InputError::Unknown);
-            }
+        } else if !object(source, self, false)? {
+            return Err(InputError::Unknown);
         }
         if source.peek()?.is_some() {
             return Err(source.invalid("trailing characters"));
