@@ -97,7 +97,8 @@ fn begin(times: &mut Vec<OpenTime>, serial: u64, outer: u64) -> bool {
 /// measured.
 pub(crate) fn end_thread_time(serial: u64, elapsed: i64) -> Option<ThreadTime> {
     // Reading the thread's clock takes so long that the time may be longer than the elapsed one even so.
-    let elapsed = clock().nanoseconds(elapsed.max(0) as f64).ceil();
+    let elapsed = clock().nanoseconds(elapsed.max(0) as f64);
+    // Rounded down, so that the sum of all is no longer than the sum of the elapsed times.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

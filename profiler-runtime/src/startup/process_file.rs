@@ -73,13 +73,14 @@ pub(super) fn obstacle(path: &Path) -> Option<String> {
     match existing {
         Ok(Some(existing)) => objection(path, &existing),
         Ok(None) => None,
+        Err(error) if error.raw_os_error().is_none() => Some(error.to_string()),
         // Replacing a file takes no right to read it.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Some(format!(
             "{} cannot be read ({error}), and is kept: it may be anybody's",
             path.display()
         )),
         // The write fails with the same error of the system.
-        Err(error) => error.raw_os_error().is_none().then(|| error.to_string()),
+        Err(_) => None,
     }
 }
 

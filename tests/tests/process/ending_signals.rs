@@ -31,6 +31,16 @@ fn program(arguments: &[&str], folder: &Path, variables: &[(&str, &str)]) -> Com
         .envs(variables.iter().copied())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    // Who runs the tests may ignore signals, as a shell does for what runs in the background.
+    let heed = || {
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            // SAFETY: sets a disposition of this process, with constants.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: calls only `signal`, which is safe between `fork` and `exec`.
+    unsafe { command.pre_exec(heed) };
     command
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use profiler_host::diagnostics::printable;
 use profiler_runtime::report::TableOptions;
 use profiler_runtime::{ProfilerGuard, Summary, flush, init, scope, summary};
 use profiler_tests::cells::{FORMULA, text_of};
@@ -38,7 +39,7 @@ proptest! {
             prop_assert_eq!(json_rows[index]["name"].as_str(), Some(row.name.as_str()));
             prop_assert_eq!(json_rows[index]["calls"].as_u64(), Some(row.calls));
             prop_assert!(!csv_rows[index][0].starts_with(FORMULA), "{:?}", &csv_rows[index][0]);
-            prop_assert_eq!(text_of(&csv_rows[index][0]), row.name.as_str());
+            prop_assert_eq!(printable(text_of(&csv_rows[index][0])), printable(&row.name));
             let calls = header.iter().position(|column| column == "calls").unwrap();
             prop_assert_eq!(csv_rows[index][calls].parse(), Ok(row.calls));
         }

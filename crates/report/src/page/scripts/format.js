@@ -50,7 +50,7 @@ const percent = (percent) => percent.toFixed(2);
 const share = (fraction) => (fraction > 0 && fraction < 0.0005 ? 'under 0.1 %' : `${(100 * fraction).toFixed(fraction > 0 && fraction < 0.0995 ? 1 : 0)} %`);
 
 /** Characters that `printable` in Rust replaces: they would hide or reorder text. */
-const HARMFUL = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+const HARMFUL = /[\p{Cc}\u061c\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu;
 
 /** Replaces control characters. @param {string} text */
 const printable = (text) => text.replace(HARMFUL, '\ufffd');
