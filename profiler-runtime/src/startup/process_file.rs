@@ -72,7 +72,6 @@ pub(super) fn obstacle(path: &Path) -> Option<String> {
         Place::of(path).and_then(|place| place.map_or(Ok(None), |place| place.existing()));
     match existing {
         Ok(Some(existing)) => objection(path, &existing),
-        Ok(None) => None,
         Err(error) if error.raw_os_error().is_none() => Some(error.to_string()),
         // Replacing a file takes no right to read it.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Some(format!(
@@ -80,7 +79,7 @@ pub(super) fn obstacle(path: &Path) -> Option<String> {
             path.display()
         )),
         // The write fails with the same error of the system.
-        Err(_) => None,
+        Ok(None) | Err(_) => None,
     }
 }
 
