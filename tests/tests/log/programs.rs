@@ -140,6 +140,10 @@ fn entries_of_threads_that_run_as_the_program_ends_are_each_in_one_number_and_th
         // Each of the four threads may have ended one call between the readings of the two numbers.
         assert!(calls.abs_diff(entries) <= 4, "{calls} {entries}: {text}");
         let written = event_files::only_file(&log).scalars.len() as u64;
-        assert_eq!(written, delivered - number(&summary["unsaved"]));
+        // What was logged while the summary was read may be written after it.
+        assert!(
+            written >= delivered - number(&summary["unsaved"]),
+            "{written} {text}"
+        );
     }
 }
