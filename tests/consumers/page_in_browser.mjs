@@ -481,11 +481,15 @@ async function deepTree(browser) {
   await drawn(page);
   const height = () => page.$eval(canvas, (canvas) => canvas.clientHeight);
   check('icicle', 'all levels of a call tree stay on one screen', (await height()) <= 900 * 0.7);
+  const about = () => page.$eval('#icicle-about', (line) => line.textContent);
   await page.focus(canvas);
+  // What is deeper than call trees are is in a tree of its own, which may be the first.
   await page.keyboard.press('ArrowRight');
+  for (let root = 0; root < 9 && !(await about()).startsWith('app::level_0 '); root += 1) {
+    await page.keyboard.press('ArrowRight');
+  }
   for (let level = 0; level < 505; level += 1) await page.keyboard.press('ArrowDown');
   await drawn(page);
-  const about = () => page.$eval('#icicle-about', (line) => line.textContent);
   check('icicle', 'the keyboard reaches all of them', (await about()).startsWith('app::level_505 '));
   check('icicle', 'and they stay there', (await height()) <= 900 * 0.7);
   const steps = await page.$$eval('.trail button', (steps) => steps.map((step) => step.textContent));
