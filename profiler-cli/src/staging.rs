@@ -51,7 +51,7 @@ pub(crate) struct Staging<'i> {
 }
 
 impl<'i> Staging<'i> {
-    /// Prepares to write a file, which must be none of those that the command reads. One is written at a time.
+    /// Prepares to write a file, which the command must not read. One is written at a time.
     pub(crate) fn new(target: &Path, inputs: &'i [PathBuf]) -> Result<Self, Error> {
         let failed = |error| Error::write(target, error);
         let Some(name) = target.file_name() else {

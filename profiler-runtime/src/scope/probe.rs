@@ -34,7 +34,7 @@ pub(crate) fn run_empty_scopes(calls: u32) {
 pub(super) struct Sample(Option<u64>);
 
 impl Sample {
-    /// Begins a sample if the scope with this serial is one of those that are sampled.
+    /// Begins a sample if the scope with this serial is sampled.
     pub(super) fn begin(serial: u64) -> Self {
         Self((serial.is_multiple_of(SLOW_EVERY)).then(now))
     }

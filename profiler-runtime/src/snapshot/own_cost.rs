@@ -36,7 +36,7 @@ fn cost_of_calls(calls: u64) -> f64 {
     fast as f64 * cost_of_fast_call() + cost_of_slow + cost_of_records()
 }
 
-/// Returns the cost of handing on the calls that were logged and those that sessions recorded, in nanoseconds.
+/// Returns the cost of handing on logged calls and calls that sessions recorded, in nanoseconds.
 fn cost_of_records() -> f64 {
     static LOGGED: RaceCell<f64> = RaceCell::new();
     static RECORDED: RaceCell<f64> = RaceCell::new();

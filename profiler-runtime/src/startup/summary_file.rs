@@ -113,7 +113,7 @@ fn choose(named: &Path, last: Option<&Written>) -> io::Result<(PathBuf, Option<S
     let mut reason = None;
     for suffix in suffixes() {
         let path = with_suffix(named, endings(named), &suffix);
-        // The one that it wrote last is there no more.
+        // The file that it wrote last is gone.
         let is_others = last.is_some_and(|last| last.path == path);
         let others = is_others.then(|| written_meanwhile(&path));
         let second = || second_file(&path).and_then(|second| obstacle(&second));

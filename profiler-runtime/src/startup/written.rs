@@ -17,7 +17,7 @@ static WRITTEN: Lock<Written> = Lock::new(Written {
 
 #[derive(Default)]
 struct Written {
-    /// Those that no line has named yet.
+    /// The files that no line has named yet.
     unnamed: Vec<PathBuf>,
     /// How many more there are.
     others: usize,

@@ -4,7 +4,7 @@
 //! Nothing tells the first spans of a call site from those of futures before one of them has closed: see
 //! [`futures`](super::futures). Their times wait here, and their names count them as open spans. A span has a place here from its
 //! first enter to its end, or until it has been entered [`MAX_TIMES`] times: a span that lives as long as the program is not of a
-//! future. All of this is slow, and the lock is held for moments only; it is that of few spans.
+//! future. All of this is slow, and the lock, which few spans take, is held for moments only.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

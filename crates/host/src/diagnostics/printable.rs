@@ -8,7 +8,7 @@ pub fn printable(text: &str) -> String {
 }
 
 /// Returns `true` for characters that act on what shows them, or make one text look like another: controls, which may start
-/// an escape sequence, separators of lines, characters that change the order of others, and those that cannot be seen.
+/// an escape sequence, separators of lines, characters that change the order of others, and invisible characters.
 ///
 /// The zero-width joiner and the two selectors between text and picture stay: emoji are made of them.
 pub fn is_harmful(char: char) -> bool {

@@ -184,7 +184,7 @@ struct Errno(c_int);
 #[cfg(target_os = "linux")]
 impl Errno {
     fn save() -> Self {
-        // SAFETY: the address is that of the calling thread's own number.
+        // SAFETY: the address points to the calling thread's own number.
         Self(unsafe { *libc::__errno_location() })
     }
 }

@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn hooks_run_by_phase_and_a_panic_ends_one_of_them() {
         let hooks = [const { AtomicPtr::new(ptr::null_mut()) }; PHASES];
-        // In another order than that of the phases.
+        // Not in the order of the phases.
         for hook in [&DRIVER, &SUMMARY, &SESSIONS] {
             hooks[hook.phase as usize].store(ptr::from_ref(hook).cast_mut(), Release);
         }

@@ -50,7 +50,7 @@ pub(crate) fn string(text: &str) -> String {
     quoted
 }
 
-/// Escapes what another writer of JSON left as it is: control characters, and those that a terminal does not show. Outside of
+/// Escapes what another writer of JSON left as it is: control characters, and characters that a terminal does not show. Outside of
 /// strings, there are none but the ends of lines.
 pub fn escape(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());

@@ -52,7 +52,7 @@ const PHASES: &[u8] = b"BEXiICbnestfPNODMVvRcSTpF(),=";
 /// Everything that is kept of a file.
 pub(super) struct Collector {
     limits: Limits,
-    /// All events, also those that nothing is kept of.
+    /// All events, also events of which nothing is kept.
     events: u64,
     /// What all that is kept takes in memory.
     memory: u64,
